@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small worker pool for routing and verification, and `struct par`: a way to hand parallelism to pure code that makes no thread.
+#ifndef WEFT_LIB_POOL_H
+#define WEFT_LIB_POOL_H
+
+#include "lib/loop.h"
+
+struct pool;
+
+// n tasks, numbered 0..n-1, in any order and in parallel; run() returns when all are done. task must not call run() of the same par.
+struct par {
+    void (*run)(struct par *p, unsigned n, void (*task)(void *arg, unsigned i), void *arg);
+    unsigned width; // how many run at once; for sizing per-task scratch memory
+};
+extern struct par par_serial; // in the calling thread, one after the other; immutable
+
+struct pool *pool_new(struct loop *l, unsigned threads); // 0 = number of processors
+// Waits for running jobs; jobs not begun are dropped without done().
+void pool_free(struct pool *p);
+
+struct pool_job {
+    struct pool_job *next;
+    void (*work)(void *arg, struct par *par); // on a worker thread: sees a snapshot, its arguments and its own arena; par spreads over the pool
+    void (*done)(void *arg);                  // on the loop
+    void *arg;
+};
+// job stays the caller's and must live until done(). Holds virtual time meanwhile.
+void pool_submit(struct pool *p, struct pool_job *job);
+
+#endif
