@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bump allocation with one lifetime: everything in an arena goes at once. Memory comes zeroed, from mmap, so that a large array costs pages only
-// when touched and a sealed arena can be made read-only. Not thread-safe: one owner at a time.
+// Bump allocation with one lifetime: everything in an arena goes at once. Memory comes zeroed, from mmap, so
+// that a large array costs pages only when touched and a sealed arena can be made read-only. Not thread-safe:
+// one owner at a time.
 #ifndef WEFT_LIB_ARENA_H
 #define WEFT_LIB_ARENA_H
 
@@ -12,7 +13,8 @@ struct arena *arena_new(void);
 void arena_free(struct arena *a); // NULL is fine; works on sealed arenas
 // Zeroed, aligned for any type. A request of a megabyte or more gets a mapping of its own.
 void *arena_alloc(struct arena *a, size_t size) __attribute__((malloc, returns_nonnull));
-void *arena_array(struct arena *a, size_t n, size_t size) __attribute__((malloc, returns_nonnull)); // n * size checked
+void *arena_array(struct arena *a, size_t n, size_t size)
+    __attribute__((malloc, returns_nonnull)); // n * size checked
 char *arena_strdup(struct arena *a, const char *s);
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 void *arena_memdup(struct arena *a, const void *p, size_t size);

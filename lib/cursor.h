@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing bytes in network order with a sticky error: do it all, then ask once whether it fitted. Reads after an error give zeros.
+// Reading and writing bytes in network order with a sticky error: do it all, then ask once whether it fitted.
+// Reads after an error give zeros.
 #ifndef WEFT_LIB_CURSOR_H
 #define WEFT_LIB_CURSOR_H
 

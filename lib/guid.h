@@ -9,8 +9,8 @@
 #define GUID_FMT "0x%016llx"
 #define GUID_ARG(g) ((unsigned long long)(g))
 
-// Accepts 0x with or without leading zeros, bare hex, colons or dashes between groups ("ec0d:9a03:0002:c050"), "S-"/"H-"/"R-" prefixes.
-// The whole string must be the GUID. 0 or -EINVAL.
+// Accepts 0x with or without leading zeros, bare hex, colons or dashes between groups
+// ("ec0d:9a03:0002:c050"), "S-"/"H-"/"R-" prefixes. The whole string must be the GUID. 0 or -EINVAL.
 int guid_parse(const char *s, uint64_t *ret_guid);
 const char *guid_str(uint64_t guid, char buf[GUID_STR_SIZE]);
 

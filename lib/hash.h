@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Map from a 64-bit key (a GUID, most often) to a 32-bit value. Open addressing, no deletion one by one; memory from an arena, so that it can
-// live in a snapshot, or from malloc when the arena is NULL.
+// Map from a 64-bit key (a GUID, most often) to a 32-bit value. Open addressing, no deletion one by one;
+// memory from an arena, so that it can live in a snapshot, or from malloc when the arena is NULL.
 #ifndef WEFT_LIB_HASH_H
 #define WEFT_LIB_HASH_H
 
@@ -14,7 +14,7 @@ struct u64map {
         uint64_t key;
         uint32_t value;
         uint32_t used;
-    } *slot;
+    } * slot;
     uint32_t mask, count;
     struct arena *arena;
 };

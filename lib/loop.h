@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop: libevent underneath, with timers of our own (a heap, so that the clock can be virtual and what is due runs in one batch), and the
-// time of every callback counted per area. One thread runs it and owns all mutable state; only loop_waker_signal() may be called from others.
+// The event loop: libevent underneath, with timers of our own (a heap, so that the clock can be virtual and
+// what is due runs in one batch), and the time of every callback counted per area. One thread runs it and
+// owns all mutable state; only loop_waker_signal() may be called from others.
 //
-// Virtual time (tests, simulator): the clock stands still while anything can run and jumps to the next timer when nothing can. It does not advance
-// while a hold is taken (a worker is computing, the database is writing): real work costs no virtual time.
+// Virtual time (tests, simulator): the clock stands still while anything can run and jumps to the next timer
+// when nothing can. It does not advance while a hold is taken (a worker is computing, the database is
+// writing): real work costs no virtual time.
 #ifndef WEFT_LIB_LOOP_H
 #define WEFT_LIB_LOOP_H
 
@@ -28,7 +30,8 @@ struct loop *loop_new(enum loop_clock clock);
 void loop_free(struct loop *l); // everything registered must have been freed
 void loop_run(struct loop *l);  // until loop_stop()
 void loop_stop(struct loop *l);
-// Runs until *flag is true or until deadline_ns of loop time have passed; returns *flag. For tests and one-shot commands.
+// Runs until *flag is true or until deadline_ns of loop time have passed; returns *flag. For tests and
+// one-shot commands.
 bool loop_run_until(struct loop *l, const bool *flag, int64_t deadline_ns);
 // Time of this turn; loop_now_precise() reads the clock again (real) or is the same (virtual).
 mono_t loop_now(const struct loop *l);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options declared once. A row gives the parser, the checks, the defaults, the commented sample file and the man page. The file is YAML, read with
-// libyaml's events and walked strictly over the rows: an unknown key, a wrong type or a value out of range is an error with file, line, column,
-// the key's full path, what was found and what was expected. Anchors, aliases, tags and multiple documents are refused.
+// Options declared once. A row gives the parser, the checks, the defaults, the commented sample file and the
+// man page. The file is YAML, read with libyaml's events and walked strictly over the rows: an unknown key, a
+// wrong type or a value out of range is an error with file, line, column, the key's full path, what was found
+// and what was expected. Anchors, aliases, tags and multiple documents are refused.
 //
-// A schema is a list of rows; a row of type OPT_SECTION nests another schema (a mapping) inside the same struct, OPT_LIST is a sequence of mappings
-// (an array of structs) and OPT_STRINGS a sequence of scalars. Strings and arrays live in the arena given.
+// A schema is a list of rows; a row of type OPT_SECTION nests another schema (a mapping) inside the same
+// struct, OPT_LIST is a sequence of mappings (an array of structs) and OPT_STRINGS a sequence of scalars.
+// Strings and arrays live in the arena given.
 #ifndef WEFT_LIB_OPT_H
 #define WEFT_LIB_OPT_H
 
@@ -20,7 +22,8 @@ enum opt_type {
     OPT_BOOL,     // bool
     OPT_INT,      // int64_t, min..max; decimal or 0x
     OPT_DOUBLE,   // double, min..max
-    OPT_DURATION, // int64_t nanoseconds; written "10s", "200ms", "50us", "5m", "1h", "2d"; min..max in nanoseconds
+    OPT_DURATION, // int64_t nanoseconds; written "10s", "200ms", "50us", "5m", "1h", "2d"; min..max in
+                  // nanoseconds
     OPT_SIZE,     // int64_t bytes; written "64k", "10M", "1G"
     OPT_STRING,   // const char *
     OPT_ENUM,     // int: index into names
@@ -59,13 +62,17 @@ struct opt_row {
     size_t elem_size;          // OPT_LIST
 };
 
-// Sets every option to its default. base: the struct. Aborts on a row whose own default does not parse (a unit test covers every schema).
+// Sets every option to its default. base: the struct. Aborts on a row whose own default does not parse (a
+// unit test covers every schema).
 void opt_defaults(const struct opt_row *rows, void *base, struct arena *a);
-// Reads path over what base holds. 0, or negative errno with *e; base may then be partly changed: use a fresh one.
+// Reads path over what base holds. 0, or negative errno with *e; base may then be partly changed: use a fresh
+// one.
 int opt_load_file(const struct opt_row *rows, void *base, struct arena *a, const char *path, struct err *e);
-int opt_load_text(const struct opt_row *rows, void *base, struct arena *a, const char *text, size_t len, const char *name, struct err *e);
+int opt_load_text(const struct opt_row *rows, void *base, struct arena *a, const char *text, size_t len,
+                  const char *name, struct err *e);
 // One option by its dotted path ("sm.priority"), as from the command line.
-int opt_set(const struct opt_row *rows, void *base, struct arena *a, const char *path, const char *value, struct err *e);
+int opt_set(const struct opt_row *rows, void *base, struct arena *a, const char *path, const char *value,
+            struct err *e);
 // A commented file with every option at its default, commented out; it loads as it is.
 void opt_write_sample(const struct opt_row *rows, FILE *f);
 // The OPTIONS part of a man page (roff, man macros).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small worker pool for routing and verification, and `struct par`: a way to hand parallelism to pure code that makes no thread.
+// A small worker pool for routing and verification, and `struct par`: a way to hand parallelism to pure code
+// that makes no thread.
 #ifndef WEFT_LIB_POOL_H
 #define WEFT_LIB_POOL_H
 
@@ -7,7 +8,8 @@
 
 struct pool;
 
-// n tasks, numbered 0..n-1, in any order and in parallel; run() returns when all are done. task must not call run() of the same par.
+// n tasks, numbered 0..n-1, in any order and in parallel; run() returns when all are done. task must not call
+// run() of the same par.
 struct par {
     void (*run)(struct par *p, unsigned n, void (*task)(void *arg, unsigned i), void *arg);
     unsigned width; // how many run at once; for sizing per-task scratch memory
@@ -20,7 +22,8 @@ void pool_free(struct pool *p);
 
 struct pool_job {
     struct pool_job *next;
-    void (*work)(void *arg, struct par *par); // on a worker thread: sees a snapshot, its arguments and its own arena; par spreads over the pool
+    void (*work)(void *arg, struct par *par); // on a worker thread: sees a snapshot, its arguments and its
+                                              // own arena; par spreads over the pool
     void (*done)(void *arg);                  // on the loop
     void *arg;
 };

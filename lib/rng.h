@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deterministic pseudo-random numbers (xoshiro256**) from a seed: the simulator's and the tests', never for secrets.
+// Deterministic pseudo-random numbers (xoshiro256**) from a seed: the simulator's and the tests', never for
+// secrets.
 #ifndef WEFT_LIB_RNG_H
 #define WEFT_LIB_RNG_H
 

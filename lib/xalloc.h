@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation that aborts when memory is out. Every size that comes from outside is bounded before it gets here (style: memory).
+// Allocation that aborts when memory is out. Every size that comes from outside is bounded before it gets
+// here (style: memory).
 #ifndef WEFT_LIB_XALLOC_H
 #define WEFT_LIB_XALLOC_H
 

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forwarding tables beside a snapshot: one linear table per switch (dense switch number of the same fabric),
+// sealed, reference-counted like it. lft[sw][lid] is the out port, LFT_DROP for none; every switch's row has
+// `lids` entries (top LID + 1 rounded up to whole blocks of 64).
+#ifndef WEFT_FABRIC_TABLES_H
+#define WEFT_FABRIC_TABLES_H
+
+#include "fabric/fabric.h"
+
+struct arena;
+
+struct fabric_tables {
+    uint32_t num_switches;
+    uint32_t lids;       // entries per switch, a multiple of LFT_BLOCK
+    uint16_t top_lid;    // highest LID with a meaning
+    uint8_t *lft;        // num_switches * lids
+    char engine[16];     // what made it: "updn", "minhop", "adopted", "file"
+    uint64_t generation; // of the fabric it was made for
+};
+
+static inline uint8_t *tables_row(const struct fabric_tables *t, uint32_t sw)
+{
+    return t->lft + (size_t)sw * t->lids;
+}
+static inline uint8_t tables_port(const struct fabric_tables *t, uint32_t sw, uint16_t lid)
+{
+    return lid < t->lids ? tables_row(t, sw)[lid] : LFT_DROP;
+}
+
+// All entries LFT_DROP; one reference; writable until sealed.
+struct fabric_tables *tables_new(const struct fabric *f, uint16_t top_lid, const char *engine);
+// A writable copy re-indexed for fabric `f` (switches matched by GUID over `from_fabric`; rows of new
+// switches are LFT_DROP).
+struct fabric_tables *tables_copy_for(const struct fabric_tables *from, const struct fabric *from_fabric,
+                                      const struct fabric *f, uint16_t top_lid);
+void tables_seal(struct fabric_tables *t, bool protect);
+struct fabric_tables *tables_ref(const struct fabric_tables *t);
+void tables_unref(const struct fabric_tables *t);
+size_t tables_bytes(const struct fabric_tables *t);
+
+struct tables_diff {
+    uint64_t entries; // entries that differ
+    uint32_t blocks, switches;
+};
+// Between two tables of the same fabric (same switch numbers); a shorter table counts as LFT_DROP beyond its
+// end.
+struct tables_diff tables_compare(const struct fabric_tables *a, const struct fabric_tables *b);
+
+#endif
