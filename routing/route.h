@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routing: a snapshot in, forwarding tables out; and the proof of tables, which shares no code with the
+// engines. Pure: no descriptor, clock, thread, random number or log. Parallelism comes in as a `struct par`.
+//
+// Destinations are all LIDs of end ports (adapters, aggregation nodes, routers, switch port 0) as the
+// snapshot's lid_port maps them (LMC ranges too). Every switch gets an entry for every destination that it
+// can legally reach, so that in-band management between switches works as well.
+#ifndef WEFT_ROUTING_ROUTE_H
+#define WEFT_ROUTING_ROUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/tables.h"
+#include "lib/pool.h"
+
+struct err;
+
+enum route_engine {
+    ROUTE_AUTO, // chooses, and says why
+    ROUTE_UPDN, // up*/down* over a total order of switches (rank, GUID) with one top: no cycle on one VL; any
+                // topology
+    ROUTE_MINHOP, // shortest paths, balanced; may have credit loops: only on request, and the proof says so
+    ROUTE_FILE,   // tables read from an LFT dump
+};
+const char *route_engine_name(enum route_engine e);
+int route_engine_parse(const char *name, enum route_engine *ret); // -EINVAL
+
+struct route_opts {
+    enum route_engine engine;
+    const uint64_t *root_guids; // given by the operator; NULL = from the tiers, or from the graph
+    uint32_t num_roots;
+    const char *file_text; // ROUTE_FILE: the dump
+    size_t file_len;
+    struct par *par; // NULL = serial
+};
+
+struct route_result {
+    struct fabric_tables *tables; // sealed, one reference, the caller's
+    enum route_engine engine;     // what ran
+    char why[200];                // why it was chosen, in words
+    uint64_t top_guid;            // updn: the one top switch
+};
+// 0, or negative errno with *e: a disconnected fabric is no error (each part is routed), an engine that
+// cannot do it is: never a silent fallback.
+int route_compute(const struct fabric *f, const struct route_opts *o, struct route_result *ret,
+                  struct err *e);
+
+// --- the proof ---
+enum route_fault {
+    ROUTE_OK,
+    ROUTE_NO_ENTRY,    // a switch on the way has no entry though a path of cables exists
+    ROUTE_DEAD_PORT,   // entry leads to a port without a usable link, or that does not exist
+    ROUTE_WRONG_END,   // arrives at another node
+    ROUTE_LOOP,        // forwarding loop
+    ROUTE_CREDIT_LOOP, // cycle in the channel dependency graph (one VL)
+};
+struct route_proof {
+    bool ok;
+    enum route_fault fault; // first found
+    uint64_t pairs;         // (leaf switch, destination) pairs walked; leaf = any switch with an end port
+    uint64_t disconnected;  // pairs with no cable path between them: not faults
+    uint64_t unreached;     // pairs that should arrive and do not
+    uint32_t channels, dependencies; // of the channel dependency graph
+    uint32_t max_hops;
+    char counter_example[600]; // the path that fails, or the cycle, with port names, readable by a person
+};
+struct verify_opts {
+    bool allow_credit_loops; // minhop on request: found ones are reported in counter_example with ok true
+    bool all_switches;       // prove from every switch, not only from those with end ports
+    struct par *par;
+};
+// Never trusts the tables: every entry is bounded. Returns proof->ok.
+bool route_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
+                  struct route_proof *ret);
+
+// --- writing new tables over old ones safely ---
+// Per destination, any mix of old and new entries within one wave must be free of loops (and of down-up turns
+// that neither table has). Waves are written one after the other with a barrier between. Wave 0 sets to
+// LFT_DROP the few entries whose destination has an unsafe mix, wave 1 writes everything.
+struct route_wave {
+    uint32_t num_blocks;
+    struct route_block {
+        uint32_t sw;              // dense switch number
+        uint16_t block;           // LIDs block*64 .. +63
+    } * block;                    // ordered so that switches take turns
+    struct fabric_tables *tables; // contents of those blocks after this wave; sealed
+};
+struct route_plan {
+    uint32_t num_waves; // 0 when nothing changes
+    struct route_wave wave[2];
+    uint64_t entries;      // that change
+    uint32_t unsafe_dests; // destinations that need wave 0
+};
+// old: what the switches hold now (same fabric); known: per switch, whether old is known (NULL = all known);
+// an unknown switch is written whole. blank: per switch, whether it forwards nothing now (LinearFDBTop 0):
+// its old entries count as LFT_DROP; NULL = none.
+int route_plan_make(const struct fabric *f, const struct fabric_tables *old, const bool *known,
+                    const bool *blank, const struct fabric_tables *new_tables, struct par *par,
+                    struct route_plan **ret, struct err *e);
+void route_plan_free(struct route_plan *p);
+
+// --- one path, for people ---
+struct route_hop {
+    uint32_t node;   // node index
+    uint8_t in, out; // ports; 0 where the path starts or ends
+};
+#define ROUTE_MAX_HOPS 64
+// From an end port to a LID along tables; number of hops filled, or -EHOSTUNREACH with the hops so far
+// (*ret_n) and *e saying where it ends.
+int route_trace(const struct fabric *f, const struct fabric_tables *t, port_id from, uint16_t to_lid,
+                struct route_hop ret[ROUTE_MAX_HOPS], uint32_t *ret_n, struct err *e);
+
+#endif
