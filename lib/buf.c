@@ -105,8 +105,10 @@ int buf_read_fd(struct buf *b, int fd, size_t max)
             return -errno;
         if (n == 0)
             return 0;
-        if ((size_t)n > max - got)
-            break;
+        if ((size_t)n > max - got) {
+            b->data[b->len] = '\0';
+            return -EFBIG;
+        }
         got += (size_t)n;
         b->len += (size_t)n;
         b->data[b->len] = '\0';

@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "lib/mono.h"
+
 enum log_level {
     LOG_LEVEL_ERROR,
     LOG_LEVEL_WARNING,
@@ -30,6 +32,11 @@ void log_notice(const char *event, const char *fmt, ...) __attribute__((format(p
 void log_debug(const char *event, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // peer: who misbehaves (a GUID, or a LID); at most a few lines a minute for each (peer, event), the rest is
 // counted and told.
+// The line begins with peer=: values up to 0xffff are written as a LID (decimal), others as a GUID.
 void log_remote(uint64_t peer, const char *event, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+// Tells what was held back so far; at the end of the program, or now and then.
+void log_flush(void);
+// The clock of the rate limit, for tests; NULL is mono_now().
+void log_set_clock(mono_t (*now)(void));
 
 #endif

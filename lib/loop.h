@@ -61,7 +61,7 @@ static inline bool loop_timer_pending(const struct loop_timer *t)
 
 // --- tasks: run once, later in this or in the next turn, in order; intrusive ---
 struct loop_task {
-    struct loop_task *next;
+    struct loop_task *next, *prev;
     const char *area;
     loop_fn *fn;
     void *arg;
