@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The InfiniBand subnet manager of one fabric: discovers it, gives LIDs, P_Keys and port settings, routes and proves, programs, and keeps watching.
+//
+// A sweep is a table of phases, run on the loop; nothing waits (sm_priv.h has the table, doc/ARCHITECTURE.md tells one bring-up from end to end):
+//
+//     discover -> lids -> record -> configure ┐
+//                               route+prove -> tables -> links active -> hosts active -> up
+//
+// After the first one a light sweep asks every switch and every listed exception once per interval; a change leads to a new sweep of the whole fabric.
+// Owned by the daemon, used from the loop thread only. Snapshots and tables that it hands out are reference-counted and immutable.
+#ifndef WEFT_SM_SM_H
+#define WEFT_SM_SM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fabric/builder.h"
+#include "fabric/diff.h"
+#include "fabric/tables.h"
+#include "lib/loop.h"
+#include "lib/pool.h"
+#include "mad/engine.h"
+#include "routing/route.h"
+
+struct db;
+struct err;
+struct sm;
+
+enum sm_state { // SMInfo.SMState
+    SM_NOT_ACTIVE = 0,
+    SM_DISCOVERING = 1,
+    SM_STANDBY = 2,
+    SM_MASTER = 3,
+};
+const char *sm_state_name(enum sm_state s);
+
+struct sm_opts {
+    const char *fabric; // its name in the database, the log and the API
+    enum route_engine engine;
+    const uint64_t *root_guids; // of updn; borrowed for the life of the sm
+    uint32_t num_roots;
+    const char *lft_file; // ROUTE_FILE; borrowed
+    uint8_t priority;     // 0..15
+    uint64_t sm_key;
+    uint64_t subnet_prefix;  // GidPrefix, fe80::/64 by default
+    uint8_t subnet_timeout;  // 4.096 us x 2^n
+    uint8_t packet_life;     // SwitchInfo.LifeTimeValue
+    uint8_t hoq_life_switch; // PortInfo.HOQLife towards switches
+    uint8_t hoq_life_host;   // … towards adapters and routers
+    uint8_t vl_stall_count;
+    uint8_t max_vls;     // OperationalVLs at most, as its code (5 = VL0-14)
+    uint8_t phy_errors, overrun_errors;
+    int64_t sweep_interval_ns; // light sweep; 0 = none
+    bool adopt;                // keep tables found on the switches when they are proved
+    bool allow_credit_loops;   // program minhop's tables although the proof finds cycles
+};
+void sm_opts_default(struct sm_opts *o);
+
+// What happened, for people and programs; strings are borrowed during the call.
+struct sm_event {
+    const char *kind;     // lower-case-with-dashes
+    const char *severity; // info, notice, warning, error
+    const char *subject;  // port or node name, or ""
+    const char *text;
+};
+
+#define SM_PHASES_MAX 12
+struct sm_phase_time {
+    const char *name;
+    int64_t ns;
+    uint64_t mads;
+};
+struct sm_sweep { // one finished sweep
+    uint64_t id;
+    const char *cause; // "start", "trap", "switch-change", "operator", "light-sweep", …
+    int64_t wall_ns;   // when it began
+    int64_t ns;
+    bool ok;
+    struct sm_phase_time phase[SM_PHASES_MAX];
+    unsigned num_phases;
+    uint64_t mads, retries, timeouts;
+    uint64_t lft_blocks_set, port_sets;
+    size_t nodes_added, nodes_removed, links_added, links_removed;
+    char text[200]; // outcome in words; why, when not ok
+};
+
+struct sm_callbacks {
+    void *arg;
+    void (*event)(void *arg, const struct sm_event *ev);
+    void (*snapshot)(void *arg); // fabric, tables or state changed
+    void (*sweep)(void *arg, const struct sm_sweep *s);
+};
+
+// db may be NULL (nothing survives). Neither engine, pool nor db is owned. The first sweep starts with sm_start().
+struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, struct pool *pool, struct db *db, const struct sm_opts *o,
+                  const struct sm_callbacks *cb);
+void sm_free(struct sm *sm);
+void sm_start(struct sm *sm);
+// A full sweep soon (or right after the running one). cause: a literal. With reroute the tables are computed anew even where the present ones are proved.
+void sm_resweep(struct sm *sm, const char *cause, bool reroute);
+
+struct sm_status {
+    enum sm_state state;
+    bool up;          // a bring-up has finished and none has failed since
+    bool sweeping;
+    const char *phase; // of the running sweep, or ""
+    uint64_t sweeps, light_sweeps;
+    uint16_t lid;      // our own
+    uint64_t port_guid;
+    struct { // the master that we stand by for; guid 0 when we are it
+        uint64_t guid;
+        uint16_t lid;
+        uint8_t priority, state;
+    } other;
+    struct route_result route; // engine, why, top (tables is NULL here)
+    struct route_proof proof;  // of the tables in force
+    uint32_t exceptions;       // on the standing list of the light sweep
+    int db_status;             // 0, or the error of the last LID commit
+    struct err *error;         // of the last failed sweep; code 0 = none
+};
+void sm_get_status(const struct sm *sm, struct sm_status *ret);
+// The last finished generation; NULL before the first. Borrowed: take a reference to keep it.
+const struct fabric *sm_fabric(const struct sm *sm);
+const struct fabric_tables *sm_tables(const struct sm *sm);
+const struct findings *sm_findings(const struct sm *sm);
+// Finished sweeps, newest first; i = 0 is the last one; NULL beyond the history (64).
+const struct sm_sweep *sm_history(const struct sm *sm, unsigned i);
+
+#endif
