@@ -56,6 +56,17 @@ enum mad_format {
     MAD_FMT_SPEED_EXT2_MASK,
 };
 
+// How an element lies on the wire; computed from the row so that the engine need not.
+enum mad_kind {
+    MAD_KIND_RESERVED,
+    MAD_KIND_U8, // aligned, as wide as its host type
+    MAD_KIND_U16,
+    MAD_KIND_U32,
+    MAD_KIND_U64,
+    MAD_KIND_BITS8, // within one byte, host type of one byte
+    MAD_KIND_ANY,   // anything else; the bytes it touches are at most 8
+};
+
 // One row. Elements are numbers of up to 64 bits.
 struct mad_field {
     const char *name;   // NULL: reserved
@@ -66,6 +77,7 @@ struct mad_field {
     uint16_t offset;    // in the host struct
     uint8_t size;       // bytes of a host element: 1, 2, 4 or 8
     uint8_t format;     // enum mad_format
+    uint8_t kind;       // enum mad_kind
     bool is_array;
     int8_t component; // bit in the SA component mask, -1: none
 };
@@ -283,6 +295,10 @@ int mad_walk(const struct mad_attr *attr, const void *host, mad_visit_fn *fn, vo
 // characters and bytes above 126 in TEXT become '?'. Returns the length as snprintf does; the text is always
 // terminated if size > 0.
 size_t mad_field_text(const struct mad_field *field, const void *host, unsigned i, char *buf, size_t size);
+
+// Whether mad_field_text() shows the field in one piece (numbers, GIDs, texts, byte strings) and not an
+// element at a time.
+bool mad_field_is_whole(const struct mad_field *field);
 
 // All fields, "name: value" a line, arrays of numbers as a list. Returns the length as snprintf does.
 size_t mad_print(const struct mad_attr *attr, const void *host, char *buf, size_t size);

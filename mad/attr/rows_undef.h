@@ -10,3 +10,4 @@
 #undef RS
 #undef MAD_ROW
 #undef MAD_ROW_FITS
+#undef MAD_ROW_KIND
