@@ -212,11 +212,13 @@ struct lane {
     unsigned nominal_kbps;
     uint64_t data_bps;
 };
-static const struct lane sdr = {"SDR", 2500000, 2000000000}, ddr = {"DDR", 5000000, 4000000000},
-                         qdr = {"QDR", 10000000, 8000000000}, fdr10 = {"FDR10", 10000000, 10000000000},
-                         fdr = {"FDR", 14000000, 13636363636}, edr = {"EDR", 25000000, 25000000000},
-                         hdr = {"HDR", 50000000, 50000000000}, ndr = {"NDR", 100000000, 100000000000},
-                         xdr = {"XDR", 200000000, 200000000000};
+static const struct lane lane_sdr = {"SDR", 2500000, 2000000000}, lane_ddr = {"DDR", 5000000, 4000000000},
+                         lane_qdr = {"QDR", 10000000, 8000000000},
+                         lane_fdr10 = {"FDR10", 10000000, 10000000000},
+                         lane_fdr = {"FDR", 14000000, 13636363636}, lane_edr = {"EDR", 25000000, 25000000000},
+                         lane_hdr = {"HDR", 50000000, 50000000000},
+                         lane_ndr = {"NDR", 100000000, 100000000000},
+                         lane_xdr = {"XDR", 200000000, 200000000000};
 
 static const struct lane *find_lane(uint8_t speed, uint8_t speed_ext, bool is_fdr10)
 {
@@ -224,23 +226,23 @@ static const struct lane *find_lane(uint8_t speed, uint8_t speed_ext, bool is_fd
     case MAD_SPEED_EXT_NONE:
         break;
     case MAD_SPEED_EXT_FDR:
-        return &fdr;
+        return &lane_fdr;
     case MAD_SPEED_EXT_EDR:
-        return &edr;
+        return &lane_edr;
     case MAD_SPEED_EXT_HDR:
-        return &hdr;
+        return &lane_hdr;
     case MAD_SPEED_EXT_NDR:
-        return &ndr;
+        return &lane_ndr;
     case MAD_SPEED_EXT_XDR:
-        return &xdr;
+        return &lane_xdr;
     default:
         return NULL;
     }
     if (is_fdr10)
-        return &fdr10;
-    return speed == MAD_SPEED_SDR   ? &sdr
-           : speed == MAD_SPEED_DDR ? &ddr
-           : speed == MAD_SPEED_QDR ? &qdr
+        return &lane_fdr10;
+    return speed == MAD_SPEED_SDR   ? &lane_sdr
+           : speed == MAD_SPEED_DDR ? &lane_ddr
+           : speed == MAD_SPEED_QDR ? &lane_qdr
                                     : NULL;
 }
 
@@ -284,9 +286,9 @@ double mad_link_gbps(uint8_t width, uint8_t speed, uint8_t speed_ext, bool is_fd
 uint64_t mad_link_data_bps(uint8_t width, uint8_t speed, uint8_t speed_ext, bool is_fdr10)
 {
     const struct lane *lane = find_lane(speed, speed_ext, is_fdr10);
-    return !lane          ? 0
-           : lane == &fdr ? mad_width_lanes(width) * 150000000000ull / 11
-                          : mad_width_lanes(width) * lane->data_bps;
+    return !lane               ? 0
+           : lane == &lane_fdr ? mad_width_lanes(width) * 150000000000ull / 11
+                               : mad_width_lanes(width) * lane->data_bps;
 }
 
 // Rate codes of PathRecord and MCMemberRecord, in Gb/s
