@@ -18,6 +18,9 @@
 struct arena;
 struct err;
 
+#define OPT_FILE_MAX (4u << 20) // bytes of a configuration file
+#define OPT_LIST_MAX 4096u      // elements of one OPT_LIST or OPT_STRINGS
+
 enum opt_type {
     OPT_BOOL,     // bool
     OPT_INT,      // int64_t, min..max; decimal or 0x
@@ -52,8 +55,11 @@ struct opt_row {
     const char *name; // YAML key
     enum opt_type type;
     size_t offset; // into the struct of this schema
+    // Both 0 = no limit; min may be -INFINITY, max INFINITY. OPT_STRING: length in bytes, OPT_STRINGS and
+    // OPT_LIST: number of elements.
     double min, max;
-    const char *def;          // default as it would be written in the file; NULL = zero / empty
+    const char
+        *def; // default as it would be written in the file; NULL = zero / empty (a string is "", never NULL)
     const char *const *names; // OPT_ENUM: NULL-terminated
     const char *unit;         // for the sample file and the man page; may be NULL
     enum opt_reload reload;
@@ -70,14 +76,20 @@ void opt_defaults(const struct opt_row *rows, void *base, struct arena *a);
 int opt_load_file(const struct opt_row *rows, void *base, struct arena *a, const char *path, struct err *e);
 int opt_load_text(const struct opt_row *rows, void *base, struct arena *a, const char *text, size_t len,
                   const char *name, struct err *e);
-// One option by its dotted path ("sm.priority"), as from the command line.
+// One option by its dotted path ("sm.priority"), as from the command line. OPT_STRINGS: separated by commas.
+// What lies in an OPT_LIST cannot be set.
 int opt_set(const struct opt_row *rows, void *base, struct arena *a, const char *path, const char *value,
             struct err *e);
-// A commented file with every option at its default, commented out; it loads as it is.
+// A commented file with every option at its default, commented out; it loads as it is. The heads of sections
+// stand as they are, so that removing the "#" before one option is enough.
 void opt_write_sample(const struct opt_row *rows, FILE *f);
 // The OPTIONS part of a man page (roff, man macros).
 void opt_write_man(const struct opt_row *rows, FILE *f);
 // Every option with its present value, "section.key: value" a line.
 void opt_dump(const struct opt_row *rows, const void *base, FILE *f);
+// Calls fn for each option whose value differs between two structs (a list counts as one option): what a
+// reload has to do.
+typedef void opt_diff_fn(void *arg, const struct opt_row *row, const char *path);
+void opt_diff(const struct opt_row *rows, const void *before, const void *after, opt_diff_fn *fn, void *arg);
 
 #endif
