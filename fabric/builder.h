@@ -34,8 +34,10 @@ struct finding {
 struct findings {
     struct finding *item;
     size_t n, cap;
-    size_t total; // with those merged or beyond the cap
+    size_t total;        // with those merged or beyond the cap
+    struct u64map index; // of code and where; private
 };
+// Starts as {0}. Equal: same code and same where.
 #define FINDINGS_MAX 1000 // kept apart; beyond it only counted
 void findings_add(struct findings *f, enum finding_severity s, const char *code, const char *where,
                   const char *fmt, ...) __attribute__((format(printf, 5, 6)));

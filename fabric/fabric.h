@@ -125,6 +125,7 @@ struct node {
     // switches only
     uint16_t lft_cap, lft_top, mft_cap, partition_enforcement_cap;
     bool enhanced_port0;
+    bool name_repeats; // another node has the same description
 };
 #define TIER_NONE 0xff
 
@@ -188,6 +189,11 @@ static inline bool port_is_end(const struct fabric *f, const struct port *p)
 }
 // "name[port]" with the GUID when the name is empty or not unique; for people. Returns buf.
 const char *fabric_port_name(const struct fabric *f, port_id p, char *buf, size_t size);
+// The node's name by the same rule.
+const char *fabric_node_name(const struct fabric *f, const struct node *n, char *buf, size_t size);
+// Nominal rate of a link in Mb/s (4xHDR is 200,000), 0 when width or speed are not known.
+uint32_t port_rate_mbps(const struct port_attrs *a);
+size_t fabric_bytes(const struct fabric *f); // memory it holds
 const char *node_role_name(enum node_role r);
 const char *port_state_name(enum port_state s);
 const char *port_excluded_name(enum port_excluded e);
