@@ -334,7 +334,7 @@ static inline bool is_bytes(const struct mad_field *f)
     return f->kind == MAD_KIND_U8 && f->stride == 8;
 }
 
-void mad_decode(const struct mad_attr *attr, const uint8_t *wire, void *ret_host)
+void mad_attr_decode(const struct mad_attr *attr, const uint8_t *wire, void *ret_host)
 {
     for (const struct mad_field *f = attr->fields, *end = f + attr->nfields; f < end; f++) {
         uint8_t *host = (uint8_t *)ret_host + f->offset;
@@ -351,7 +351,7 @@ void mad_decode(const struct mad_attr *attr, const uint8_t *wire, void *ret_host
     }
 }
 
-void mad_encode(const struct mad_attr *attr, const void *from, uint8_t *wire)
+void mad_attr_encode(const struct mad_attr *attr, const void *from, uint8_t *wire)
 {
     memset(wire, 0, attr->wire_bytes);
     for (const struct mad_field *f = attr->fields, *end = f + attr->nfields; f < end; f++) {
@@ -434,7 +434,7 @@ void mad_field_set(const struct mad_field *f, void *host, unsigned i, uint64_t v
     host_put((uint8_t *)host + f->offset + (size_t)i * f->size, f->size, value);
 }
 
-int mad_walk(const struct mad_attr *attr, const void *host, mad_visit_fn *fn, void *ctx)
+int mad_attr_walk(const struct mad_attr *attr, const void *host, mad_visit_fn *fn, void *ctx)
 {
     for (unsigned i = 0; i < attr->nfields; i++) {
         if (!attr->fields[i].name)

@@ -252,21 +252,21 @@ struct mad_trap_259 {
 #include "mad/attr/rows_undef.h"
 
 // Decodes attr->wire_bytes bytes of wire into the attribute's host struct. All fields are written.
-void mad_decode(const struct mad_attr *attr, const uint8_t *wire, void *ret_host);
+void mad_attr_decode(const struct mad_attr *attr, const uint8_t *wire, void *ret_host);
 
 // Writes attr->wire_bytes bytes: fields cut to their width, reserved bits 0.
-void mad_encode(const struct mad_attr *attr, const void *host, uint8_t *wire);
+void mad_attr_encode(const struct mad_attr *attr, const void *host, uint8_t *wire);
 
 // mad_<name>_decode(wire, &struct), mad_<name>_encode(&struct, wire) and the table mad_attr_<name>.
 #define MAD_DECLARE(n, ...)                                                                                  \
     extern const struct mad_attr mad_attr_##n;                                                               \
     static inline void mad_##n##_decode(const uint8_t *wire, struct mad_##n *ret)                            \
     {                                                                                                        \
-        mad_decode(&mad_attr_##n, wire, ret);                                                                \
+        mad_attr_decode(&mad_attr_##n, wire, ret);                                                           \
     }                                                                                                        \
     static inline void mad_##n##_encode(const struct mad_##n *host, uint8_t *wire)                           \
     {                                                                                                        \
-        mad_encode(&mad_attr_##n, host, wire);                                                               \
+        mad_attr_encode(&mad_attr_##n, host, wire);                                                          \
     }
 MAD_ATTRS(MAD_DECLARE)
 
@@ -289,7 +289,7 @@ void mad_field_set(const struct mad_field *field, void *host, unsigned i, uint64
 // Calls fn for each named field in the order of the rows. fn reads the value with mad_field_get(), or shows
 // it whole with mad_field_text(). A non-zero return ends the walk and is returned.
 typedef int mad_visit_fn(void *ctx, const struct mad_field *field, const void *host);
-int mad_walk(const struct mad_attr *attr, const void *host, mad_visit_fn *fn, void *ctx);
+int mad_attr_walk(const struct mad_attr *attr, const void *host, mad_visit_fn *fn, void *ctx);
 
 // Element i as text ("Active", "0x0002c9...", "17"); GID, TEXT and BYTES arrays whole, i ignored. Control
 // characters and bytes above 126 in TEXT become '?'. Returns the length as snprintf does; the text is always
@@ -301,7 +301,7 @@ size_t mad_field_text(const struct mad_field *field, const void *host, unsigned 
 bool mad_field_is_whole(const struct mad_field *field);
 
 // All fields, "name: value" a line, arrays of numbers as a list. Returns the length as snprintf does.
-size_t mad_print(const struct mad_attr *attr, const void *host, char *buf, size_t size);
+size_t mad_attr_print(const struct mad_attr *attr, const void *host, char *buf, size_t size);
 
 // Whether candidate equals pattern in every component that mask selects (IBTA vol 1, 15.4.4). Bits of mask
 // without a row are ignored: selectors and other special components are the caller's.

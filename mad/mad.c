@@ -344,7 +344,7 @@ int mad_smp_build(uint8_t mad[MAD_SIZE], const struct mad_smp_to *to, uint8_t me
     }
     mad_smp_encode(&smp, mad);
     if (attr && host)
-        mad_encode(attr, host, mad + MAD_SMP_DATA_OFFSET);
+        mad_attr_encode(attr, host, mad + MAD_SMP_DATA_OFFSET);
     return 0;
 }
 
@@ -361,7 +361,7 @@ void mad_pm_build(uint8_t mad[MAD_SIZE], uint8_t method, uint16_t attr_id, uint3
     memset(mad, 0, MAD_SIZE);
     mad_hdr_encode(&hdr, mad);
     if (attr && host)
-        mad_encode(attr, host, mad + MAD_PM_DATA_OFFSET);
+        mad_attr_encode(attr, host, mad + MAD_PM_DATA_OFFSET);
 }
 
 uint16_t mad_status(const struct mad_hdr *hdr)

@@ -149,7 +149,7 @@ size_t mad_field_text(const struct mad_field *f, const void *host, unsigned i, c
     return t.len;
 }
 
-size_t mad_print(const struct mad_attr *attr, const void *host, char *buf, size_t size)
+size_t mad_attr_print(const struct mad_attr *attr, const void *host, char *buf, size_t size)
 {
     struct text t = {.buf = buf, .size = size};
     if (size > 0)
