@@ -5,7 +5,16 @@
 //
 // A damaged file is set aside (meta.db.damaged-<time>), reported, and a new one begun: the fabric itself is
 // read instead. A file of a newer schema is refused. A full disk fails the request, never the daemon: it is
-// reported once and again when it heals.
+// reported once ("db-write-failed") and again when it heals ("db-write-recovered").
+//
+// A request that fails for such a reason is told to its done() at once, and is kept: weftd goes on with what
+// it holds in memory, so that must reach the disk when the disk heals. It is tried again, before anything
+// later of its kind, until it succeeds or db_close() (what a later request overrides is left out). So callers
+// need not repeat it. Other statuses mean it was refused: -EINVAL (a LID out of 1..0xbfff, LMC above 7, GUID
+// 0), -ENAMETOOLONG (255 bytes), -E2BIG (2^20 items, 64 MiB), -ENOBUFS (65,536 requests wait), -ESHUTDOWN
+// (from a done() inside db_close()).
+//
+// Every function is the loop thread's. Virtual time stands still while a request with done() is outstanding.
 #ifndef WEFT_DB_DB_H
 #define WEFT_DB_DB_H
 
@@ -28,10 +37,14 @@ struct db_open_report {
 // dir: the state directory (made if missing, 0700). NULL and *e when it cannot be used at all: not writable,
 // locked by another weftd (says its pid), newer schema.
 struct db *db_open(struct loop *l, const char *dir, struct db_open_report *ret, struct err *e);
-// Writes what is queued, then closes.
+// Writes what is queued, then closes. done() of what is outstanding runs inside, so whoever went before must
+// have called db_cancel(). NULL is fine.
 void db_close(struct db *db);
 
-typedef void db_done_fn(void *arg, int status); // on the loop; status 0 = durable
+typedef void db_done_fn(void *arg, int status); // on the loop, never inside the call; status 0 = durable
+// done() of the outstanding requests with this arg will not run; what they write is written. For a service
+// that is freed.
+void db_cancel(struct db *db, const void *arg);
 
 // --- LIDs: (fabric, port GUID) -> base LID, LMC ---
 struct db_lid {
@@ -43,7 +56,7 @@ struct db_lid {
 // Returns the number or negative errno.
 long db_lids_load(struct db *db, const char *fabric, struct db_lid **ret);
 // Adds or replaces in one transaction; items are copied. A LID that another GUID held is taken from it (its
-// row goes).
+// row goes); with an LMC that is any overlap of the ranges. done NULL: nobody waits.
 void db_lids_put(struct db *db, const char *fabric, const struct db_lid *item, size_t n, db_done_fn *done,
                  void *arg);
 void db_lids_forget(struct db *db, const char *fabric, const uint64_t *port_guid, size_t n, db_done_fn *done,
@@ -52,8 +65,14 @@ void db_lids_forget(struct db *db, const char *fabric, const uint64_t *port_guid
 // --- small named blobs of a fabric (the blueprint, the last tables' fingerprint) ---
 void db_blob_put(struct db *db, const char *fabric, const char *name, const void *p, size_t n,
                  db_done_fn *done, void *arg);
-// 0 and malloc'd bytes, -ENOENT. Blocks for a read.
+// (p NULL removes it.) 0 and malloc'd bytes, with a NUL behind them; -ENOENT. Blocks for a read. Sees what is
+// durable.
 int db_blob_get(struct db *db, const char *fabric, const char *name, void **ret, size_t *ret_n);
+
+// Names that begin with prefix, in order; returns their number or negative errno. Blocks for a read. name()
+// must not call db.
+long db_blob_list(struct db *db, const char *fabric, const char *prefix,
+                  void (*name)(void *arg, const char *name), void *arg);
 
 // --- events ---
 struct db_event {
@@ -65,8 +84,13 @@ struct db_event {
     const char *text;    // one line for people
     const char *data;    // JSON object or ""
 };
-// Id assigned at once (returned), the row written in the background; strings are copied.
+// Id assigned at once (returned; ev->id is ignored), the row written in the background, after half a second
+// at most; strings are copied. fabric, kind, severity and subject are cut at 255 bytes, text at 4 KiB,
+// between characters; data above 64 KiB becomes {"truncated":true}. NULL strings are "". Ids of one run are
+// consecutive; a restart after a crash leaves a gap.
 uint64_t db_event_add(struct db *db, const struct db_event *ev);
+uint64_t
+db_event_last_id(const struct db *db); // the newest given; before the first of this run: none is above it
 struct db_event_query {
     const char *fabric; // NULL = any
     const char *kind;   // NULL = any
@@ -76,15 +100,18 @@ struct db_event_query {
     int limit; // 1..10000
 };
 // Calls row() for each, from memory for the recent ones and from a read connection otherwise (blocks,
-// milliseconds). Returns rows or negative errno.
+// milliseconds). Returns rows or negative errno (rows may have come before it). row() must not call db; ev is
+// valid inside it only. after_id and before_id together bound both ends.
 long db_event_query(struct db *db, const struct db_event_query *q,
                     void (*row)(void *arg, const struct db_event *ev), void *arg);
-// Retention: deletes events older than this, in the background.
+// Retention: deletes events older than this, in the background, a few thousand rows a transaction. Besides,
+// the newest million rows are kept.
 void db_event_prune(struct db *db, int64_t before_wall_ns);
 
 // 0 when the last write succeeded, else the negative errno of the failure that lasts (disk full, I/O error).
 int db_health(const struct db *db, char *text, size_t size);
-// For tests: waits until everything queued is durable.
+// For tests and before an orderly exit: blocks until everything queued is durable or was tried in vain;
+// returns db_health(). done() runs later, on the loop.
 int db_flush(struct db *db);
 
 #endif

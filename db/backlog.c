@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What could not be written and is tried again: bounded by leaving out what a later request overrides, so
+// that a caller who repeats a put for hours of a full disk costs no more than one.
+//
+// Of the LID items the last one of each (fabric, GUID) stays, in the old order. Applying these gives what the
+// full sequence would, except that an item whose LID went to a GUID that has itself moved on since keeps
+// its record: the LID is free, so that is harmless.
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/db_priv.h"
+#include "lib/xalloc.h"
+
+struct op {
+    const struct db_req *req;
+    struct db_lid lid; // blobs: unused
+    size_t seq;
+};
+
+static int cmp_target(const struct op *x, const struct op *y)
+{
+    bool xb = x->req->kind == DB_BLOB_PUT, yb = y->req->kind == DB_BLOB_PUT;
+    if (xb != yb)
+        return xb - yb;
+    int c = strcmp(x->req->fabric, y->req->fabric);
+    if (c)
+        return c;
+    if (xb)
+        return strcmp(x->req->name, y->req->name);
+    return (x->lid.port_guid > y->lid.port_guid) - (x->lid.port_guid < y->lid.port_guid);
+}
+
+static int cmp_seq(const void *a, const void *b)
+{
+    const struct op *x = a, *y = b;
+    return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static int cmp_target_seq(const void *a, const void *b)
+{
+    int c = cmp_target(a, b);
+    return c ? c : cmp_seq(a, b);
+}
+
+static size_t ops_of(const struct db_req *r)
+{
+    return r->kind == DB_BLOB_PUT ? 1 : r->n;
+}
+
+static struct op *list_ops(const struct db_req_list *l, size_t *ret_n)
+{
+    size_t n = 0, k = 0;
+    for (const struct db_req *r = l->head; r; r = r->next)
+        n += ops_of(r);
+    struct op *op = xcalloc(n ? n : 1, sizeof(*op));
+    for (const struct db_req *r = l->head; r; r = r->next) {
+        for (size_t i = 0; i < ops_of(r); i++, k++)
+            op[k] = (struct op){r, r->lid ? r->lid[i] : (struct db_lid){0}, k};
+    }
+    *ret_n = n;
+    return op;
+}
+
+static size_t keep_last(struct op *op, size_t n)
+{
+    size_t k = 0;
+    qsort(op, n, sizeof(*op), cmp_target_seq);
+    for (size_t i = 0; i < n; i++) {
+        if (i + 1 == n || cmp_target(&op[i], &op[i + 1]) != 0)
+            op[k++] = op[i];
+    }
+    qsort(op, k, sizeof(*op), cmp_seq);
+    return k;
+}
+
+static bool same_request(const struct op *x, const struct op *y)
+{
+    return x->req->kind != DB_BLOB_PUT && x->req->kind == y->req->kind &&
+           strcmp(x->req->fabric, y->req->fabric) == 0;
+}
+
+// Requests of the ops that stay: neighbours of one kind and fabric become one.
+static void rebuild(struct db_req_list *out, const struct op *op, size_t n)
+{
+    for (size_t i = 0, end; i < n; i = end) {
+        struct db_req *r = xcalloc(1, sizeof(*r));
+        r->kind = op[i].req->kind;
+        r->fabric = xstrdup(op[i].req->fabric);
+        for (end = i + 1; end < n && end - i < DB_LIDS_MAX && same_request(&op[i], &op[end]);)
+            end++;
+        r->n = end - i;
+        if (r->kind == DB_BLOB_PUT) {
+            // The old request gives its bytes away; it is freed next.
+            struct db_req *old = (struct db_req *)op[i].req;
+            r->name = xstrdup(old->name);
+            r->data = old->data;
+            r->n = old->n;
+            old->data = NULL;
+        } else {
+            r->lid = xcalloc(r->n, sizeof(*r->lid));
+            for (size_t k = 0; k < r->n; k++)
+                r->lid[k] = op[i + k].lid;
+        }
+        db_req_list_add(out, r);
+    }
+}
+
+void db_backlog_compact(struct db_req_list *kept)
+{
+    struct db_req_list out;
+    size_t n;
+    db_req_list_init(&out);
+    struct op *op = list_ops(kept, &n);
+    rebuild(&out, op, keep_last(op, n));
+    free(op);
+    while (kept->head) {
+        struct db_req *r = kept->head;
+        kept->head = r->next;
+        db_req_free(r);
+    }
+    *kept = out;
+    if (!kept->head)
+        kept->tail = &kept->head;
+}

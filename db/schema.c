@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schema as a list of steps. PRAGMA user_version is the number of steps done. A step is never edited once
+// released: a change is a new step.
+//
+// GUIDs are 64 bits and are stored as SQLite's signed integers, bit for bit. No AUTOINCREMENT: event ids are
+// given by weftd, which reserves them ahead in `reserved`.
+#include <stdio.h>
+
+#include "db/db_priv.h"
+
+static const char *const step[] = {
+    // 1: LIDs and blobs
+    "CREATE TABLE lid ("
+    "  fabric TEXT NOT NULL,"
+    "  guid INTEGER NOT NULL,"
+    "  lid INTEGER NOT NULL CHECK (lid BETWEEN 1 AND 49151),"
+    "  lmc INTEGER NOT NULL CHECK (lmc BETWEEN 0 AND 7),"
+    "  PRIMARY KEY (fabric, guid)) WITHOUT ROWID;"
+    "CREATE UNIQUE INDEX lid_by_lid ON lid (fabric, lid);"
+    "CREATE TABLE blob ("
+    "  fabric TEXT NOT NULL,"
+    "  name TEXT NOT NULL,"
+    "  data BLOB NOT NULL,"
+    "  PRIMARY KEY (fabric, name));",
+    // 2: events, and the ids reserved for them
+    "CREATE TABLE event ("
+    "  id INTEGER PRIMARY KEY,"
+    "  wall_ns INTEGER NOT NULL,"
+    "  fabric TEXT NOT NULL,"
+    "  kind TEXT NOT NULL,"
+    "  severity TEXT NOT NULL,"
+    "  subject TEXT NOT NULL,"
+    "  text TEXT NOT NULL,"
+    "  data TEXT NOT NULL);"
+    "CREATE INDEX event_by_kind ON event (kind);" // an index ends with the id: rows of a kind in order
+    "CREATE INDEX event_by_fabric ON event (fabric);"
+    "CREATE INDEX event_by_time ON event (wall_ns);"
+    "CREATE TABLE reserved (name TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;",
+};
+
+const int db_schema_newest = sizeof(step) / sizeof(step[0]);
+
+static int run_step(sqlite3 *c, int i)
+{
+    char pragma[100];
+    // application_id with every step: also a file whose first step an early version did is marked.
+    snprintf(pragma, sizeof(pragma), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             DB_APPLICATION_ID, i + 1);
+    int rc = db_exec(c, "BEGIN IMMEDIATE");
+    if (!rc)
+        rc = db_exec(c, step[i]);
+    if (!rc)
+        rc = db_exec(c, pragma);
+    if (!rc)
+        rc = db_exec(c, "COMMIT");
+    if (rc && !sqlite3_get_autocommit(c))
+        (void)db_exec(c, "ROLLBACK");
+    return rc;
+}
+
+int db_schema_migrate(sqlite3 *c, int version)
+{
+    int rc = 0;
+    for (int i = version; i < db_schema_newest && !rc; i++)
+        rc = run_step(c, i);
+    return rc;
+}
