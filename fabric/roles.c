@@ -5,9 +5,10 @@
 // the tree upside down, and a leaf whose hosts are all off is still a leaf.
 //   1. Sure leaves: hosts are more than a fifth of what is connected.
 //   2. Distances from them over switch links. The other switches with hosts, and those without, become
-//      leaves too when the place fits: three or more links from a leaf (a part of the fabric that has few
-//      hosts yet), or two links away with all neighbours in one pod (with hosts) or all neighbours those of
-//      one sure leaf (without). What is left with hosts is a spine or core that carries a stray host.
+//      leaves too when the place fits. With hosts: three or more links from a leaf (a part of the fabric
+//      that has few hosts yet), or two with all neighbours in one pod. Without: two links and all neighbours
+//      those of one sure leaf, or four and a dead end or a rare case (a branch that has no hosts yet). What
+//      is left with hosts is a spine or core that carries a stray host.
 //   3. Tier = distance from the nearest leaf. When more than a tenth of the switch links join switches of
 //      one tier the fabric is a mesh, not a tree: no tiers, every switch just ROLE_SWITCH.
 // A pod is a set of sure leaves and the switches right above them that hang together.
@@ -162,6 +163,7 @@ struct tiers {
     uint32_t *pod, *queue, *mark;
     uint32_t stamp;
     bool *leaf;
+    bool far_is_rare; // switches without hosts four links from a leaf are few beside the leaves
 };
 
 static bool counts_as_host(const struct node *n)
@@ -285,12 +287,33 @@ static bool twin_of_leaf(struct tiers *t, uint32_t s)
     return false;
 }
 
+static bool is_dead_end(const struct tiers *t, uint32_t s)
+{
+    for (uint32_t k = t->first[s]; k < t->first[s + 1]; k++) {
+        if (t->adj[k] != t->adj[t->first[s]])
+            return false;
+    }
+    return true;
+}
+
+static void far_count(struct tiers *t)
+{
+    uint32_t leaves = 0, far = 0;
+    for (uint32_t s = 0; s < t->n; s++) {
+        leaves += t->dist[s] == 0;
+        far += t->dist[s] >= 4 && t->dist[s] != FAR && !t->hosts[s];
+    }
+    t->far_is_rare = far * 16 <= leaves;
+}
+
 static bool fits_as_leaf(struct tiers *t, uint32_t s)
 {
     if (t->dist[s] < 2 || t->dist[s] == FAR || degree(t, s) == 0)
         return false;
     if (t->hosts[s])
         return t->dist[s] >= 3 || neighbours_in_one_pod(t, s);
+    if (t->dist[s] >= 4)
+        return t->far_is_rare || is_dead_end(t, s);
     return t->dist[s] == 2 && twin_of_leaf(t, s);
 }
 
@@ -300,6 +323,7 @@ static bool leaves_promote(struct tiers *t)
     uint32_t far = 0, n = 0;
     distances(t);
     pods_make(t);
+    far_count(t);
     for (uint32_t s = 0; s < t->n; s++) {
         if (t->dist[s] < far || !fits_as_leaf(t, s))
             continue;

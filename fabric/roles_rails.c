@@ -369,35 +369,65 @@ static void adapter_words(const struct fabric *f, const struct node *n, char *ad
     snprintf(host, size, "%.*s", (int)a.host_len, desc);
 }
 
-static void cabling_check(struct rails *r, const struct host_port *hp)
+// The rail of the home SU where this index belongs; RAIL_NONE for an adapter of another purpose.
+static uint16_t place_of(const struct rails *r, const struct su *home, uint64_t key)
+{
+    for (uint32_t i = 0; i < home->n; i++) {
+        const struct leaf *k = &r->leaf[r->order[home->first + i]];
+        if (k->key == key && key != KEY_NONE)
+            return k->rail;
+    }
+    return RAIL_NONE;
+}
+
+// A management host on two leaves of a compute SU numbers its adapters for itself: only a host that has most
+// of its ports, or most of the SU's indices, where the others have them is held to the rails.
+static bool host_is_railed(const struct rails *r, uint32_t host, const struct su *home)
+{
+    uint32_t ports = 0, right = 0, known = 0;
+    for (uint32_t i = r->host_first[host]; i < r->host_first[host + 1]; i++) {
+        const struct host_port *hp = &r->hp[i];
+        uint16_t place = place_of(r, home, hp->key);
+        if (hp->leaf == ID_NONE || hp->key == KEY_NONE)
+            continue;
+        ports++;
+        known += place != RAIL_NONE;
+        right +=
+            place != RAIL_NONE && r->leaf[hp->leaf].su == r->home[host] && r->leaf[hp->leaf].rail == place;
+    }
+    return ports && (2 * right >= ports || 2 * known > home->n);
+}
+
+static void miscabled_report(struct rails *r, const struct host_port *hp, uint16_t place)
 {
     const struct fabric *f = &r->d->f;
     const struct leaf *l = &r->leaf[hp->leaf];
-    const struct su *home = &r->su[r->home[hp->host]];
     char where[200], adapter[BUILDER_MAX_STRING + 24], host[BUILDER_MAX_STRING + 24];
-    uint16_t want = RAIL_NONE;
-
-    if (!home->profile || hp->key == KEY_NONE)
-        return;
-    for (uint32_t i = 0; i < home->n && want == RAIL_NONE; i++) {
-        const struct leaf *k = &r->leaf[r->order[home->first + i]];
-        want = k->key == hp->key ? k->rail : RAIL_NONE;
-    }
-    if (want == RAIL_NONE) // an adapter of another purpose: nothing says where it belongs
-        return;
-    bool foreign = l->su != r->home[hp->host];
-    if (!foreign && l->rail == want)
-        return;
     fabric_port_name(f, f->port[hp->port].peer, where, sizeof(where));
     adapter_words(f, &f->node[f->port[hp->port].node.i], adapter, host, sizeof(host));
-    if (foreign)
+    if (l->su != r->home[hp->host])
         findings_add(r->d->findings, FINDING_WARNING, "su-miscabled", where,
                      "adapter %s of %s is cabled to %s, in another SU than the host's other adapters",
                      adapter, host, where);
     else
         findings_add(r->d->findings, FINDING_WARNING, "rail-miscabled", where,
                      "adapter %s of %s is cabled to rail %u (%s), its place is rail %u", adapter, host,
-                     l->rail, where, want);
+                     l->rail, where, place);
+}
+
+static void cabling_check(struct rails *r, uint32_t host)
+{
+    const struct su *home = r->home[host] != ID_NONE ? &r->su[r->home[host]] : NULL;
+    if (!r->d->findings || !home || !home->profile || !host_is_railed(r, host, home))
+        return;
+    for (uint32_t i = r->host_first[host]; i < r->host_first[host + 1]; i++) {
+        const struct host_port *hp = &r->hp[i];
+        uint16_t place = place_of(r, home, hp->key);
+        if (hp->leaf == ID_NONE || place == RAIL_NONE)
+            continue;
+        if (r->leaf[hp->leaf].su != r->home[host] || r->leaf[hp->leaf].rail != place)
+            miscabled_report(r, hp, place);
+    }
 }
 
 static void rail_set(struct rails *r, const struct host_port *hp, uint16_t rail)
@@ -427,11 +457,10 @@ static void host_rails(struct rails *r, uint32_t host)
 {
     const struct su *home = r->home[host] != ID_NONE ? &r->su[r->home[host]] : NULL;
     const struct profile *p = home && home->profile ? home->profile : host_profile(r, host);
+    cabling_check(r, host);
     for (uint32_t i = r->host_first[host]; i < r->host_first[host + 1]; i++) {
         const struct host_port *hp = &r->hp[i];
         uint16_t rail = hp->leaf != ID_NONE ? r->leaf[hp->leaf].rail : RAIL_NONE;
-        if (hp->leaf != ID_NONE)
-            cabling_check(r, hp);
         rail_set(r, hp, rail != RAIL_NONE ? rail : profile_rail(p, hp->key));
         if (home)
             r->d->node[r->d->port[hp->port].node.i].su =
