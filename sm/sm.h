@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The InfiniBand subnet manager of one fabric: discovers it, gives LIDs, P_Keys and port settings, routes and proves, programs, and keeps watching.
+// The InfiniBand subnet manager of one fabric: discovers it, gives LIDs, P_Keys and port settings, routes and
+// proves, programs, and keeps watching.
 //
-// A sweep is a table of phases, run on the loop; nothing waits (sm_priv.h has the table, doc/ARCHITECTURE.md tells one bring-up from end to end):
+// A sweep is a table of phases, run on the loop; nothing waits (sm_priv.h has the table, doc/ARCHITECTURE.md
+// tells one bring-up from end to end):
 //
 //     discover -> lids -> record -> configure ┐
 //                               route+prove -> tables -> links active -> hosts active -> up
 //
-// After the first one a light sweep asks every switch and every listed exception once per interval; a change leads to a new sweep of the whole fabric.
-// Owned by the daemon, used from the loop thread only. Snapshots and tables that it hands out are reference-counted and immutable.
+// After the first one a light sweep asks every switch and every listed exception once per interval; a change
+// leads to a new sweep of the whole fabric. Owned by the daemon, used from the loop thread only. Snapshots
+// and tables that it hands out are reference-counted and immutable.
 #ifndef WEFT_SM_SM_H
 #define WEFT_SM_SM_H
 
@@ -18,6 +21,7 @@
 #include "fabric/builder.h"
 #include "fabric/diff.h"
 #include "fabric/tables.h"
+#include "lib/err.h"
 #include "lib/loop.h"
 #include "lib/pool.h"
 #include "mad/engine.h"
@@ -49,7 +53,7 @@ struct sm_opts {
     uint8_t hoq_life_switch; // PortInfo.HOQLife towards switches
     uint8_t hoq_life_host;   // … towards adapters and routers
     uint8_t vl_stall_count;
-    uint8_t max_vls;     // OperationalVLs at most, as its code (5 = VL0-14)
+    uint8_t max_vls; // OperationalVLs at most, as its code (5 = VL0-14)
     uint8_t phy_errors, overrun_errors;
     int64_t sweep_interval_ns; // light sweep; 0 = none
     bool adopt;                // keep tables found on the switches when they are proved
@@ -92,21 +96,23 @@ struct sm_callbacks {
     void (*sweep)(void *arg, const struct sm_sweep *s);
 };
 
-// db may be NULL (nothing survives). Neither engine, pool nor db is owned. The first sweep starts with sm_start().
-struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, struct pool *pool, struct db *db, const struct sm_opts *o,
-                  const struct sm_callbacks *cb);
+// db may be NULL (nothing survives). Neither engine, pool nor db is owned. The first sweep starts with
+// sm_start().
+struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, struct pool *pool, struct db *db,
+                  const struct sm_opts *o, const struct sm_callbacks *cb);
 void sm_free(struct sm *sm);
 void sm_start(struct sm *sm);
-// A full sweep soon (or right after the running one). cause: a literal. With reroute the tables are computed anew even where the present ones are proved.
+// A full sweep soon (or right after the running one). cause: a literal. With reroute the tables are computed
+// anew even where the present ones are proved.
 void sm_resweep(struct sm *sm, const char *cause, bool reroute);
 
 struct sm_status {
     enum sm_state state;
-    bool up;          // a bring-up has finished and none has failed since
+    bool up; // a bring-up has finished and none has failed since
     bool sweeping;
     const char *phase; // of the running sweep, or ""
     uint64_t sweeps, light_sweeps;
-    uint16_t lid;      // our own
+    uint16_t lid; // our own
     uint64_t port_guid;
     struct { // the master that we stand by for; guid 0 when we are it
         uint64_t guid;
@@ -117,7 +123,7 @@ struct sm_status {
     struct route_proof proof;  // of the tables in force
     uint32_t exceptions;       // on the standing list of the light sweep
     int db_status;             // 0, or the error of the last LID commit
-    struct err *error;         // of the last failed sweep; code 0 = none
+    struct err error;          // of the last failed sweep; code 0 = none
 };
 void sm_get_status(const struct sm *sm, struct sm_status *ret);
 // The last finished generation; NULL before the first. Borrowed: take a reference to keep it.

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the sweep saw -> a snapshot, and what is odd about it -> findings. Nodes stand in order of GUID, so
+// that equal fabrics give equal snapshots whatever order the answers came in.
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/guid.h"
+#include "lib/xalloc.h"
+#include "sm/sm_priv.h"
+
+static int by_guid(const void *a, const void *b)
+{
+    const struct sm_dev *x = *(struct sm_dev *const *)a, *y = *(struct sm_dev *const *)b;
+    return x->guid < y->guid ? -1 : x->guid > y->guid;
+}
+
+static void port_attrs(const struct sm_dev *d, unsigned num, struct port_attrs *ret)
+{
+    const struct sm_port *p = &d->port[num];
+    bool end = !dev_is_switch(d) || num == 0;
+    struct mad_port_info pi;
+
+    memset(ret, 0, sizeof(*ret));
+    if (!p->known)
+        return;
+    mad_port_info_decode(p->info, &pi);
+    *ret = (struct port_attrs){
+        .lid = end ? p->lid : 0,
+        .lmc = end ? pi.lmc : 0,
+        .state = pi.port_state,
+        .phys_state = pi.port_physical_state,
+        .width_active = pi.link_width_active,
+        .width_supported = pi.link_width_supported,
+        .width_enabled = pi.link_width_enabled,
+        .speed_active = pi.link_speed_active,
+        .speed_supported = pi.link_speed_supported,
+        .speed_enabled = pi.link_speed_enabled,
+        .speed_ext_active = mad_speed_ext_active(&pi),
+        .speed_ext_supported = mad_speed_ext_supported(&pi),
+        .speed_ext_enabled = pi.link_speed_ext_enabled,
+        .fdr10 = p->fdr10,
+        .mtu_cap = pi.mtu_cap,
+        .mtu_active = pi.neighbor_mtu,
+        .vl_cap = pi.vl_cap,
+        .vl_oper = pi.operational_vls,
+        .cap_mask = end ? pi.capability_mask : 0,
+        .cap_mask2 =
+            end && (pi.capability_mask & MAD_CAP_IS_CAPABILITY_MASK2_SUPPORTED) ? pi.capability_mask2 : 0,
+    };
+}
+
+static void add_node(struct builder *b, struct sm_dev *d)
+{
+    struct node_attrs a = {
+        .guid = d->guid,
+        .sys_guid = d->ni.system_image_guid,
+        .type = (enum node_type)d->ni.node_type,
+        .num_ports = d->ni.num_ports,
+        .partition_cap = d->ni.partition_cap,
+        .device_id = d->ni.device_id,
+        .vendor_id = d->ni.vendor_id,
+        .revision = d->ni.revision,
+    };
+    node_id id;
+
+    d->node = ID_NONE;
+    if (d->have_si) {
+        a.lft_cap = d->si.linear_fdb_cap;
+        a.lft_top = d->si.linear_fdb_top;
+        a.mft_cap = d->si.multicast_fdb_cap;
+        a.partition_enforcement_cap = d->si.partition_enforcement_cap;
+        a.enhanced_port0 = d->si.enhanced_port0;
+    }
+    if (builder_node(b, &a, d->desc, strlen(d->desc), &id, NULL) != 0)
+        return;
+    d->node = id.i;
+    for (unsigned num = dev_is_switch(d) ? 0 : 1; num <= d->ni.num_ports; num++) {
+        struct port_attrs pa;
+        port_attrs(d, num, &pa);
+        builder_port(b, id, num, &pa);
+        if (d->port[num].guid != 0)
+            builder_port_guid(b, id, num, d->port[num].guid);
+        if (d->port[num].excluded != PORT_INCLUDED)
+            builder_exclude(b, id, num, (enum port_excluded)d->port[num].excluded);
+    }
+}
+
+static void add_links(const struct sm *sm, struct builder *b, const struct sm_dev *d)
+{
+    for (unsigned num = 1; num <= d->ni.num_ports; num++) {
+        const struct sm_port *p = &d->port[num];
+        if (p->peer == DEV_NONE || p->peer < d->index)
+            continue;
+        const struct sm_dev *z = sm->dev[p->peer];
+        // A link that went down between the two reads is no link.
+        bool up = (!p->known || sm_port_up(p)) &&
+                  (!z->port[p->peer_num].known || sm_port_up(&z->port[p->peer_num]));
+        if (up && d->node != ID_NONE && z->node != ID_NONE)
+            builder_link(b, (node_id){d->node}, num, (node_id){z->node}, p->peer_num);
+    }
+}
+
+const struct fabric *sm_model_build(struct sm *sm, struct findings *f)
+{
+    struct sm_dev **list = xcalloc(sm->num_dev ? sm->num_dev : 1, sizeof(struct sm_dev *));
+    uint32_t n = 0;
+    struct builder *b = builder_new();
+
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (dev_here(sm, sm->dev[i]))
+            list[n++] = sm->dev[i];
+    qsort(list, n, sizeof(struct sm_dev *), by_guid);
+    for (uint32_t i = 0; i < n; i++)
+        add_node(b, list[i]);
+    for (uint32_t i = 0; i < n; i++)
+        add_links(sm, b, list[i]);
+    const struct sm_dev *own = sm->dev[sm->own_dev];
+    if (own->node != ID_NONE)
+        builder_sm_port(b, (node_id){own->node}, dev_is_switch(own) ? 0 : sm->own.num);
+    free(list);
+    return builder_seal(b, sm->generation + 1, f);
+}
+
+static void port_findings(struct sm *sm, const struct sm_dev *d, unsigned num)
+{
+    const struct sm_port *p = &d->port[num];
+    struct findings *f = &sm->findings_new;
+    bool end = !dev_is_switch(d) || num == 0;
+    struct mad_port_info pi;
+    char where[128];
+
+    sm_port_text(d, num, where, sizeof(where));
+    if (!p->known) {
+        if (end ? (num == 0 || p->peer != DEV_NONE) : d->port[0].known)
+            findings_add(f, FINDING_WARNING, "port-info-silent", where,
+                         "answers NodeInfo but not PortInfo: its agent is dead or slow, or an M_Key that we "
+                         "do not have protects it; it "
+                         "gets no LID");
+        return;
+    }
+    if (p->excluded == PORT_EXCLUDED_PEER_SILENT)
+        findings_add(f, FINDING_WARNING, "peer-silent", where,
+                     "the link is up but the device behind it does not answer: dead or slow agent, or an "
+                     "M_Key that we do not have; asked again "
+                     "at every light sweep");
+    mad_port_info_decode(p->info, &pi);
+    uint16_t cap2 = pi.capability_mask & MAD_CAP_IS_CAPABILITY_MASK2_SUPPORTED ? pi.capability_mask2 : 0;
+    if (end && (cap2 & MAD_CAP2_IS_VIRTUALIZATION_SUPPORTED))
+        findings_add(f, FINDING_INFO, "virtual-ports", where,
+                     "the adapter can carry virtual ports (SR-IOV on ConnectX-4 and later); weft does not "
+                     "manage them: virtual functions stay down");
+    if (mad_speed_ext_active(&pi) == MAD_SPEED_EXT_XDR)
+        findings_add(f, FINDING_ERROR, "xdr-planes", where,
+                     "an XDR link: planarised ports, plane filters and split tables are not implemented; the "
+                     "port is managed as a plain one and "
+                     "may not carry traffic as it should");
+}
+
+void sm_model_findings(struct sm *sm)
+{
+    struct findings *f = &sm->findings_new;
+
+    for (uint32_t i = 0; i < sm->num_dev; i++) {
+        struct sm_dev *d = sm->dev[i];
+        char where[32];
+        if (!dev_here(sm, d))
+            continue;
+        guid_str(d->guid, where);
+        if (!d->have_desc)
+            findings_add(f, FINDING_INFO, "no-description", where,
+                         "the device does not tell its NodeDescription");
+        if (d->foreign_pkeys)
+            findings_add(f, FINDING_INFO, "foreign-pkeys", d->desc[0] ? d->desc : where,
+                         "has P_Keys of partitions that are not configured here; they are left as they are");
+        if (dev_is_switch(d) && !d->have_si)
+            findings_add(f, FINDING_ERROR, "switch-info-silent", d->desc[0] ? d->desc : where,
+                         "the switch answers NodeInfo but not SwitchInfo; nothing can be routed through it");
+        for (unsigned num = dev_is_switch(d) ? 0 : 1; num <= d->ni.num_ports; num++)
+            port_findings(sm, d, num);
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pass: every device of the sweep gets its own stream of requests, made one by one when there is room, so
+// that a full table costs a cursor and not a queue. At most PASS_WINDOW requests of a device wait or fly at
+// once; how many of them are on the wire is the engine's business.
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+#include "sm/sm_priv.h"
+
+#define PASS_WINDOW 16
+
+static void pump(struct sm_pass *p, struct sm_dev *d);
+
+static void answered(void *arg, uint64_t user, const struct mad_result *r)
+{
+    struct sm_pass *p = arg;
+    struct sm_dev *d = p->sm->dev[user >> 32];
+
+    p->out[d->index]--;
+    p->done(p, d, (uint32_t)user, r);
+    pump(p, d);
+    if (--p->pending == 0)
+        loop_post(p->sm->loop, &p->task);
+}
+
+void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it)
+{
+    struct dr_path path;
+
+    p->out[d->index]++;
+    p->pending++;
+    if (!sm_path(p->sm, d, it->port, &path))
+        path.hops = 0; // cannot be: a device of this sweep was reached
+    mad_engine_send(p->sm->engine, &(struct mad_request){
+                                       .mgmt_class = MAD_CLASS_SM_DR,
+                                       .method = it->method,
+                                       .attr_id = it->attr_id,
+                                       .attr_mod = it->attr_mod,
+                                       .path = &path,
+                                       .data = it->has_data ? it->data : NULL,
+                                       .data_len = it->has_data ? MAD_SMP_DATA_SIZE : 0,
+                                       .prio = MAD_PRIO_SMP,
+                                       .device = d->guid,
+                                       .retries = -1,
+                                       .done = answered,
+                                       .arg = p,
+                                       .user = (uint64_t)d->index << 32 | it->tag,
+                                   });
+}
+
+static void pump(struct sm_pass *p, struct sm_dev *d)
+{
+    struct sm_item it;
+
+    while (p->out[d->index] < PASS_WINDOW) {
+        memset(&it, 0, offsetof(struct sm_item, data));
+        if (!p->next(p, d, &p->cursor[d->index], &it))
+            return;
+        sm_pass_send(p, d, &it);
+    }
+}
+
+static void all_done(void *arg)
+{
+    struct sm_pass *p = arg;
+    p->running = false;
+    p->finished(p);
+}
+
+void sm_pass_start(struct sm_pass *p, struct sm *sm)
+{
+    p->sm = sm;
+    p->cursor = xreallocarray(p->cursor, sm->num_dev, sizeof(*p->cursor));
+    p->out = xreallocarray(p->out, sm->num_dev, sizeof(*p->out));
+    memset(p->cursor, 0, sm->num_dev * sizeof(*p->cursor));
+    memset(p->out, 0, sm->num_dev * sizeof(*p->out));
+    p->num = sm->num_dev;
+    p->running = true;
+    p->pending = 1; // this function itself
+    loop_task_init(&p->task, "sm", all_done, p);
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (dev_here(sm, sm->dev[i]))
+            pump(p, sm->dev[i]);
+    if (--p->pending == 0)
+        loop_post(sm->loop, &p->task);
+}
+
+void sm_pass_done(struct sm_pass *p)
+{
+    if (p->sm != NULL && p->task.queued)
+        loop_unpost(p->sm->loop, &p->task);
+    free(p->cursor);
+    free(p->out);
+    p->cursor = NULL;
+    p->out = NULL;
+}

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+// The phases that write: ports' settings, forwarding tables, link states.
+//
+//   configure  our own port first (everybody else is told its LID), then P_Keys and PortInfo of every
+//   connected port; a port in INIT goes to ARMED with the same Set tables     the plan's waves, block by
+//   block, then LinearFDBTop and LifeTimeValue: the top rises after the blocks below it are there links
+//   switch-to-switch links ACTIVE, once both ends are ARMED hosts      links of end nodes ACTIVE, last:
+//   routes both ways are there when a host wakes
+//
+// Read before write: nothing is Set that already has the wanted value, and a field that a device does not
+// keep is remembered until the port resets.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+#include "sm/sm_priv.h"
+
+#define TAG_REREAD 0x80000000u
+#define TAG_P_KEY 0x40000000u
+#define TAG_NUM 0xffu
+
+static bool included(const struct sm_port *p)
+{
+    return sm_port_up(p) && p->peer != DEV_NONE && p->excluded == PORT_INCLUDED;
+}
+
+static uint8_t port_state(const struct sm_port *p)
+{
+    return p->info[32] & 0x0f;
+}
+
+// What a port should have; false when it is none of our business (not connected, not known).
+static bool want(const struct sm *sm, const struct sm_dev *d, unsigned num, struct mad_port_info *now,
+                 uint32_t *ret_fields, struct mad_port_info *ret)
+{
+    const struct sm_port *p = &d->port[num];
+    bool sw0 = dev_is_switch(d) && num == 0;
+    struct mad_port_info peer;
+    struct portcfg_in in = {.now = now, .lid = p->lid, .sm_lid = sm->own_lid, .not_kept = p->not_kept};
+
+    if (!p->known || (!sw0 && !included(p)))
+        return false;
+    if ((!dev_is_switch(d) || sw0) && p->lid == 0)
+        return false;
+    mad_port_info_decode(p->info, now);
+    if (sw0) {
+        in.kind = d->si.enhanced_port0 ? PORTCFG_SWITCH0_ENHANCED : PORTCFG_SWITCH0;
+    } else {
+        const struct sm_dev *z = sm->dev[p->peer];
+        const struct sm_port *zp = &z->port[p->peer_num];
+        in.kind = dev_is_switch(d) ? PORTCFG_SWITCH_EXTERNAL : PORTCFG_END;
+        in.router = d->ni.node_type == MAD_NODE_ROUTER;
+        in.peer_is_switch = dev_is_switch(z);
+        if (zp->known) {
+            mad_port_info_decode(zp->info, &peer);
+            in.peer = &peer;
+        }
+    }
+    *ret_fields = portcfg_want(&in, &sm->o, ret);
+    return true;
+}
+
+static void port_item(const struct sm_dev *d, unsigned num, uint8_t method, const struct mad_port_info *pi,
+                      struct sm_item *it)
+{
+    it->tag = num;
+    it->method = method;
+    it->attr_id = MAD_ATTR_PORT_INFO;
+    it->attr_mod = sm_port_info_mod(d, num);
+    it->port = dev_is_switch(d) ? 0 : (uint8_t)num;
+    it->has_data = pi != NULL;
+    if (pi != NULL)
+        mad_port_info_encode(pi, it->data);
+}
+
+static void refused(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
+                    const struct mad_result *r)
+{
+    char where[128], what[MAD_TEXT_SIZE], why[MAD_TEXT_SIZE];
+
+    sm->set_failures++;
+    sm_port_text(d, num, where, sizeof(where));
+    mad_what_text(MAD_CLASS_SM_LID, method, attr, what);
+    if (r->status != 0)
+        snprintf(why, sizeof(why), "no answer");
+    else
+        mad_status_text(MAD_CLASS_SM_LID, r->mad_status, why);
+    findings_add(&sm->findings_new, FINDING_ERROR, "set-failed", where,
+                 "%s: %s; tried again with the next sweep", what, why);
+}
+
+// --- configure ---
+
+static bool p_key_item(struct sm_dev *d, unsigned num, struct sm_item *it)
+{
+    const struct sm_port *p = &d->port[num];
+    struct mad_p_key_table t;
+    bool sw0 = dev_is_switch(d) && num == 0;
+
+    if (p->pkey0 == NULL || (!sw0 && p->peer == DEV_NONE))
+        return false;
+    memcpy(t.p_key, p->pkey0, sizeof(t.p_key));
+    t.p_key[0] = MAD_DEFAULT_P_KEY;
+    *it = (struct sm_item){.tag = TAG_P_KEY | num,
+                           .method = MAD_METHOD_SET,
+                           .attr_id = MAD_ATTR_P_KEY_TABLE,
+                           .attr_mod = 0,
+                           .has_data = true};
+    it->port = dev_is_switch(d) ? 0 : (uint8_t)num;
+    mad_p_key_table_encode(&t, it->data);
+    return true;
+}
+
+static bool config_item(struct sm *sm, struct sm_dev *d, unsigned num, struct sm_item *it)
+{
+    struct mad_port_info now, w;
+    uint32_t fields;
+
+    if (!want(sm, d, num, &now, &fields, &w))
+        return false;
+    bool sw0 = dev_is_switch(d) && num == 0;
+    bool arm = now.port_state == MAD_PORT_INIT && (!sw0 || d->si.enhanced_port0);
+    if (fields == 0 && !arm)
+        return false;
+    if (arm)
+        w.port_state = MAD_PORT_ARMED;
+    port_item(d, num, MAD_METHOD_SET, &w, it);
+    return true;
+}
+
+// Positions: the ports' P_Keys first, then their PortInfo.
+static bool config_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+{
+    uint32_t ports = d->ni.num_ports + 1u;
+
+    while (*cursor < 2 * ports) {
+        uint32_t c = (*cursor)++;
+        unsigned num = c % ports;
+        if (num == 0 && !dev_is_switch(d))
+            continue;
+        if (c < ports ? p_key_item(d, num, it) : config_item(p->sm, d, num, it))
+            return true;
+    }
+    return false;
+}
+
+static void config_answer(struct sm *sm, struct sm_dev *d, unsigned num, const struct mad_result *r)
+{
+    struct sm_port *p = &d->port[num];
+    struct mad_port_info now, w, answer;
+    uint32_t asked;
+
+    if (r->status != 0 || r->mad_status != 0 || !want(sm, d, num, &now, &asked, &w)) {
+        refused(sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
+        return;
+    }
+    sm->sweep.port_sets++;
+    mad_port_info_decode(r->data, &answer);
+    uint32_t lost = portcfg_not_kept(asked, &w, &answer);
+    if (lost != 0) {
+        p->not_kept |= lost;
+        sm->not_kept_ports++;
+        sm->not_kept_fields |= lost;
+    }
+    memcpy(p->info, r->data, sizeof(p->info));
+}
+
+static void config_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r)
+{
+    unsigned num = tag & TAG_NUM;
+    if (!(tag & TAG_P_KEY)) {
+        config_answer(p->sm, d, num, r);
+    } else if (r->status != 0 || r->mad_status != 0) {
+        refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_P_KEY_TABLE, r);
+    } else {
+        free(d->port[num].pkey0);
+        d->port[num].pkey0 = NULL;
+    }
+}
+
+static void config_finished(struct sm_pass *p)
+{
+    p->sm->config_done = true;
+    sm_configured(p->sm);
+}
+
+static void own_set(void *arg, uint64_t user, const struct mad_result *r)
+{
+    struct sm *sm = arg;
+    config_answer(sm, sm->dev[user >> 32], (unsigned)(user & TAG_NUM), r);
+    sm_pass_start(&sm->pass_config, sm);
+}
+
+void sm_configure_start(struct sm *sm)
+{
+    struct sm_dev *own = sm->dev[sm->own_dev];
+    unsigned num = dev_is_switch(own) ? 0 : sm->own.num;
+    struct sm_item it = {0};
+
+    sm->config_done = false;
+    sm->pass_config.name = "configure";
+    sm->pass_config.next = config_next;
+    sm->pass_config.done = config_done;
+    sm->pass_config.finished = config_finished;
+    if (config_item(sm, own, num, &it))
+        sm_request(sm, own, num, it.method, it.attr_id, it.attr_mod, it.data, own_set, NULL,
+                   (uint64_t)own->index << 32 | num);
+    else
+        sm_pass_start(&sm->pass_config, sm);
+}
+
+// --- tables ---
+
+static bool table_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+{
+    struct sm *sm = p->sm;
+    if (!dev_is_switch(d) || d->node == ID_NONE)
+        return false;
+    const struct route_wave *w = &sm_route_plan(sm)->wave[sm->wave];
+    uint32_t sw = sm->next_fabric->node[d->node].sw;
+    uint32_t i = sm->wave_first[sw] + *cursor;
+    if (i >= sm->wave_first[sw + 1])
+        return false;
+    (*cursor)++;
+    uint16_t block = w->block[sm->wave_block[i]].block;
+    it->tag = block;
+    it->method = MAD_METHOD_SET;
+    it->attr_id = MAD_ATTR_LINEAR_FORWARDING_TABLE;
+    it->attr_mod = block;
+    it->has_data = true;
+    memcpy(it->data, tables_row(w->tables, sw) + (size_t)block * LFT_BLOCK, LFT_BLOCK);
+    return true;
+}
+
+static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r)
+{
+    (void)tag;
+    p->sm->sweep.lft_blocks_set++;
+    if (r->status == 0 && r->mad_status == 0)
+        return;
+    d->lft = DEV_LFT_UNKNOWN;
+    refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE, r);
+}
+
+static bool top_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+{
+    struct sm *sm = p->sm;
+    if (!dev_is_switch(d) || !d->have_si || d->node == ID_NONE || (*cursor)++ > 0)
+        return false;
+    struct mad_switch_info si = d->si;
+    bool rise =
+        si.linear_fdb_top < sm->next_tables->top_lid; // never lowered: what stands above is nobody's LID
+    if (!rise && si.life_time_value == sm->o.packet_life)
+        return false;
+    if (rise)
+        si.linear_fdb_top = sm->next_tables->top_lid;
+    si.life_time_value = sm->o.packet_life;
+    si.port_state_change = false; // 1 would clear what nobody has read
+    it->method = MAD_METHOD_SET;
+    it->attr_id = MAD_ATTR_SWITCH_INFO;
+    it->has_data = true;
+    memset(it->data, 0, sizeof(it->data));
+    mad_switch_info_encode(&si, it->data);
+    return true;
+}
+
+static void top_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r)
+{
+    (void)tag;
+    if (r->status != 0 || r->mad_status != 0) {
+        refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_SWITCH_INFO, r);
+        return;
+    }
+    bool change = d->si.port_state_change;
+    mad_switch_info_decode(r->data, &d->si);
+    d->si.port_state_change = change;
+}
+
+static void top_finished(struct sm_pass *p)
+{
+    struct sm *sm = p->sm;
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (dev_here(sm, sm->dev[i]) && dev_is_switch(sm->dev[i]) && sm->dev[i]->lft != DEV_LFT_UNKNOWN)
+            sm->dev[i]->lft = DEV_LFT_SHADOW;
+    sm->tables_done = true;
+    sm_tabled(sm);
+}
+
+static void wave_start(struct sm *sm);
+static void wave_finished(struct sm_pass *p)
+{
+    struct sm *sm = p->sm;
+    // Wave 0 makes wave 1 safe: if a switch did not take it, the sweep ends here with a mix that is still the
+    // old one.
+    if (sm->wave == 0 && sm_route_plan(sm)->num_waves == 2 && sm->set_failures > 0) {
+        struct err e;
+        err_set(&e, -EIO, "tables",
+                "a switch did not take the entries that had to go first; the rest was not written; sweeping "
+                "again");
+        sm_sweep_failed(sm, &e);
+        return;
+    }
+    sm->wave++;
+    wave_start(sm);
+}
+
+// Blocks of the wave, by switch.
+static void wave_index(struct sm *sm, const struct route_wave *w)
+{
+    uint32_t n = sm->next_fabric->num_switches;
+    sm->wave_first = xreallocarray(sm->wave_first, n + 2, sizeof(uint32_t));
+    sm->wave_block = xreallocarray(sm->wave_block, w->num_blocks ? w->num_blocks : 1, sizeof(uint32_t));
+    memset(sm->wave_first, 0, (n + 2) * sizeof(uint32_t));
+    for (uint32_t i = 0; i < w->num_blocks; i++)
+        sm->wave_first[w->block[i].sw + 2]++;
+    for (uint32_t i = 2; i < n + 2; i++)
+        sm->wave_first[i] += sm->wave_first[i - 1];
+    for (uint32_t i = 0; i < w->num_blocks; i++)
+        sm->wave_block[sm->wave_first[w->block[i].sw + 1]++] = i;
+}
+
+static void wave_start(struct sm *sm)
+{
+    const struct route_plan *plan = sm_route_plan(sm);
+    if (plan != NULL && sm->wave < plan->num_waves) {
+        wave_index(sm, &plan->wave[sm->wave]);
+        sm->pass_tables.name = "tables";
+        sm->pass_tables.next = table_next;
+        sm->pass_tables.done = table_done;
+        sm->pass_tables.finished = wave_finished;
+        sm_pass_start(&sm->pass_tables, sm);
+        return;
+    }
+    sm->pass_top.name = "top";
+    sm->pass_top.next = top_next;
+    sm->pass_top.done = top_done;
+    sm->pass_top.finished = top_finished;
+    sm_pass_start(&sm->pass_top, sm);
+}
+
+void sm_tables_start(struct sm *sm)
+{
+    sm->wave = 0;
+    sm->tables_done = false;
+    wave_start(sm);
+}
+
+// --- link states ---
+
+static bool is_host_link(const struct sm *sm, const struct sm_dev *d, const struct sm_port *p)
+{
+    return !dev_is_switch(d) || !dev_is_switch(sm->dev[p->peer]);
+}
+
+static bool activate_item(struct sm *sm, struct sm_dev *d, unsigned num, bool hosts, struct sm_item *it)
+{
+    const struct sm_port *p = &d->port[num];
+    struct mad_port_info now, w;
+    uint32_t fields;
+
+    if (num == 0) { // an enhanced port 0 has a state of its own
+        if (!hosts || !d->si.enhanced_port0 || !p->known || port_state(p) != MAD_PORT_ARMED)
+            return false;
+    } else if (!included(p) || is_host_link(sm, d, p) != hosts || port_state(p) != MAD_PORT_ARMED ||
+               port_state(&sm->dev[p->peer]->port[p->peer_num]) < MAD_PORT_ARMED) {
+        return false;
+    }
+    if (!want(sm, d, num, &now, &fields, &w))
+        return false;
+    w.port_state = MAD_PORT_ACTIVE;
+    port_item(d, num, MAD_METHOD_SET, &w, it);
+    return true;
+}
+
+static bool activate_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, bool hosts,
+                          struct sm_item *it)
+{
+    while (*cursor <= d->ni.num_ports) {
+        unsigned num = (*cursor)++;
+        if ((num > 0 || dev_is_switch(d)) && activate_item(p->sm, d, num, hosts, it))
+            return true;
+    }
+    return false;
+}
+
+static bool links_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+{
+    return activate_next(p, d, cursor, false, it);
+}
+
+static bool hosts_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+{
+    return activate_next(p, d, cursor, true, it);
+}
+
+// A refusal may mean that the first packet from the far end has made the port ACTIVE already: look.
+static void activate_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r)
+{
+    unsigned num = tag & TAG_NUM;
+    bool ok = r->status == 0 && r->mad_status == 0;
+
+    if (ok)
+        memcpy(d->port[num].info, r->data, MAD_SMP_DATA_SIZE);
+    if (!(tag & TAG_REREAD)) {
+        p->sm->sweep.port_sets++;
+        if (r->status == 0 && r->mad_status != 0) {
+            struct sm_item it = {0};
+            port_item(d, num, MAD_METHOD_GET, NULL, &it);
+            it.tag |= TAG_REREAD;
+            sm_pass_send(p, d, &it);
+            return;
+        }
+    }
+    if (!ok || port_state(&d->port[num]) != MAD_PORT_ACTIVE)
+        refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
+}
+
+static void hosts_finished(struct sm_pass *p)
+{
+    sm_program_done(p->sm);
+}
+
+static void links_finished(struct sm_pass *p)
+{
+    struct sm *sm = p->sm;
+    sm_phase(sm, "hosts");
+    sm->pass_hosts.name = "hosts";
+    sm->pass_hosts.next = hosts_next;
+    sm->pass_hosts.done = activate_done;
+    sm->pass_hosts.finished = hosts_finished;
+    sm_pass_start(&sm->pass_hosts, sm);
+}
+
+void sm_links_start(struct sm *sm)
+{
+    sm->pass_links.name = "links";
+    sm->pass_links.next = links_next;
+    sm->pass_links.done = activate_done;
+    sm->pass_links.finished = links_finished;
+    sm_pass_start(&sm->pass_links, sm);
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// Life cycle of the manager, the order of a sweep's phases, and what callers ask.
+//
+//     sweep_begin ── discover ── lids ── record ──┬── configure ───────────┐
+//                                                 └── route ── tables ─────┴── links ── hosts ── sweep_end
+//
+// A sweep always runs to its end or to a failure; what asks for another one meanwhile is remembered. Every
+// outstanding request has a bounded life in the engine, so that no sweep hangs.
+#include "sm/sm.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/guid.h"
+#include "lib/log.h"
+#include "lib/xalloc.h"
+#include "sm/sm_priv.h"
+
+const char *sm_state_name(enum sm_state s)
+{
+    static const char *const name[] = {"not-active", "discovering", "standby", "master"};
+    return (unsigned)s < 4 ? name[s] : "?";
+}
+
+void sm_opts_default(struct sm_opts *o)
+{
+    *o = (struct sm_opts){
+        .fabric = "default",
+        .engine = ROUTE_AUTO,
+        .priority = 8,
+        .subnet_prefix = MAD_DEFAULT_GID_PREFIX,
+        .subnet_timeout = 18,
+        .packet_life = 18,
+        .hoq_life_switch = 18,
+        .hoq_life_host = 16,
+        .vl_stall_count = 7,
+        .max_vls = 5,
+        .phy_errors = 8,
+        .overrun_errors = 8,
+        .sweep_interval_ns = MONO_S,
+        .adopt = true,
+    };
+}
+
+void sm_event(struct sm *sm, const char *kind, const char *severity, const char *subject, const char *fmt,
+              ...)
+{
+    char text[500];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (strcmp(severity, "error") == 0)
+        log_error(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, subject, text);
+    else if (strcmp(severity, "warning") == 0)
+        log_warning(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, subject, text);
+    else
+        log_notice(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, subject, text);
+    if (sm->cb.event != NULL)
+        sm->cb.event(sm->cb.arg, &(struct sm_event){
+                                     .kind = kind, .severity = severity, .subject = subject, .text = text});
+}
+
+static void set_state(struct sm *sm, enum sm_state s)
+{
+    if (sm->state == s)
+        return;
+    log_notice("sm-state", "fabric=%s from=%s to=%s", sm->o.fabric, sm_state_name(sm->state),
+               sm_state_name(s));
+    sm->state = s;
+}
+
+// --- phases ---
+
+static void phase_end(struct sm *sm)
+{
+    struct mad_engine_stats st;
+    struct sm_sweep *s = &sm->sweep;
+
+    if (s->num_phases == 0)
+        return;
+    mad_engine_stats(sm->engine, &st);
+    s->phase[s->num_phases - 1].ns = mono_sub(loop_now_precise(sm->loop), sm->phase_began);
+    s->phase[s->num_phases - 1].mads = st.sent - sm->phase_mads;
+}
+
+void sm_phase(struct sm *sm, const char *name)
+{
+    struct mad_engine_stats st;
+    struct sm_sweep *s = &sm->sweep;
+
+    phase_end(sm);
+    if (s->num_phases == SM_PHASES_MAX)
+        return;
+    mad_engine_stats(sm->engine, &st);
+    sm->phase_began = loop_now_precise(sm->loop);
+    sm->phase_mads = st.sent;
+    s->phase[s->num_phases++] = (struct sm_phase_time){.name = name};
+}
+
+static void sweep_begin(struct sm *sm, const char *cause)
+{
+    struct err e;
+    int rc;
+
+    sm_route_job_free(sm);
+    findings_done(&sm->findings_new);
+    memset(&sm->findings_new, 0, sizeof(sm->findings_new));
+    sm->sweep = (struct sm_sweep){.id = sm->num_sweeps + 1, .cause = cause, .wall_ns = wall_now_ns()};
+    sm->sweep_began = loop_now_precise(sm->loop);
+    mad_engine_stats(sm->engine, &sm->mads_before);
+    sm->sweeping = true;
+    sm->reroute_now = sm->reroute;
+    sm->resweep = sm->reroute = false;
+    sm->set_failures = sm->not_kept_ports = sm->not_kept_fields = 0;
+    sm->config_done = sm->tables_done = false;
+    if (sm->state != SM_MASTER)
+        set_state(sm, SM_DISCOVERING);
+    sm_phase(sm, "discover");
+    rc = sm->transport->ops->port(sm->transport, &sm->own);
+    if (rc == 0 && sm->own.state < MAD_PORT_INIT)
+        rc = -ENETDOWN;
+    if (rc != 0) {
+        err_set(&e, rc, sm->transport->name,
+                rc == -ENETDOWN ? "the local port is down: no cable, or the far end is off; watching it"
+                                : "the local port cannot be read (%s)",
+                strerror(-rc));
+        sm_sweep_failed(sm, &e);
+        return;
+    }
+    sm_discover_start(sm);
+}
+
+static void standby(struct sm *sm)
+{
+    const struct mad_sm_info *o = &sm->disc.foreign_info;
+    const struct sm_dev *d = sm->dev[sm->disc.foreign_sm];
+    struct err e;
+
+    if (sm->state != SM_STANDBY)
+        sm_event(sm, "foreign-sm", "warning", d->desc,
+                 "another subnet manager (" GUID_FMT ", priority %u, %s) runs this fabric; standing by: stop "
+                                                     "it, or give weft a higher priority than its",
+                 GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
+    set_state(sm, SM_STANDBY);
+    err_set(&e, -EBUSY, d->desc,
+            "another subnet manager (" GUID_FMT ", priority %u, %s) runs this fabric; standing by",
+            GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
+    sm_sweep_failed(sm, &e);
+}
+
+void sm_discovered(struct sm *sm)
+{
+    if (sm->disc.foreign_sm != DEV_NONE) {
+        standby(sm);
+        return;
+    }
+    set_state(sm, SM_MASTER);
+    sm_phase(sm, "lids");
+    sm_lids_assign(sm);
+}
+
+void sm_lids_recorded(struct sm *sm)
+{
+    const struct sm_dev *own = sm->dev[sm->own_dev];
+    const struct sm_port *p = &own->port[dev_is_switch(own) ? 0 : sm->own.num];
+    if (sm->own_lid == 0 || !p->known) {
+        struct err e;
+        err_set(&e, -EPROTO, sm->transport->name,
+                p->known ? "no LID is left for our own port"
+                         : "the local port does not answer PortInfo; another M_Key may protect it");
+        sm_sweep_failed(sm, &e);
+        return;
+    }
+    fabric_unref(sm->next_fabric);
+    sm->next_fabric = sm_model_build(sm, &sm->findings_new);
+    sm_model_findings(sm);
+    sm_route_start(sm);
+    sm_configure_start(sm);
+}
+
+void sm_routed(struct sm *sm)
+{
+    sm_phase(sm, "tables");
+    sm_tables_start(sm);
+}
+
+static void join_phases(struct sm *sm)
+{
+    if (!sm->config_done || !sm->tables_done || !sm->sweeping)
+        return;
+    sm_phase(sm, "links");
+    sm_links_start(sm);
+}
+
+void sm_configured(struct sm *sm)
+{
+    join_phases(sm);
+}
+
+void sm_tabled(struct sm *sm)
+{
+    if (!sm->config_done)
+        sm_phase(sm, "configure");
+    join_phases(sm);
+}
+
+// --- the end of a sweep ---
+
+static void sweep_end(struct sm *sm, bool ok)
+{
+    struct sm_sweep *s = &sm->sweep;
+    struct mad_engine_stats st;
+
+    phase_end(sm);
+    mad_engine_stats(sm->engine, &st);
+    s->ok = ok;
+    s->ns = mono_sub(loop_now_precise(sm->loop), sm->sweep_began);
+    s->mads = st.sent - sm->mads_before.sent;
+    s->retries = st.retries - sm->mads_before.retries;
+    s->timeouts = st.timeouts - sm->mads_before.timeouts;
+    sm->history[sm->num_sweeps % SM_HISTORY] = *s;
+    sm->num_sweeps++;
+    sm->sweeping = false;
+    findings_done(&sm->findings);
+    sm->findings = sm->findings_new;
+    memset(&sm->findings_new, 0, sizeof(sm->findings_new));
+    if (sm->cb.snapshot != NULL)
+        sm->cb.snapshot(sm->cb.arg);
+    if (sm->cb.sweep != NULL)
+        sm->cb.sweep(sm->cb.arg, &sm->history[(sm->num_sweeps - 1) % SM_HISTORY]);
+    sm_watch_arm(sm);
+}
+
+void sm_sweep_failed(struct sm *sm, const struct err *e)
+{
+    if (!sm->sweeping)
+        return;
+    bool repeated = sm->error.code == e->code && strcmp(sm->error.text, e->text) == 0;
+    sm->error = *e;
+    if (sm->state == SM_DISCOVERING && e->code != -EBUSY)
+        sm->up = false;
+    snprintf(sm->sweep.text, sizeof(sm->sweep.text), "%s", e->text);
+    if (!repeated && e->code != -EBUSY)
+        sm_event(sm, "sweep-failed", "error", e->where, "%s", e->text);
+    sweep_end(sm, false);
+}
+
+static void tell_changes(struct sm *sm, const struct fabric *old, const struct fabric *now)
+{
+    struct fabric_diff *d = diff_make(old, now);
+    char text[300];
+
+    sm->sweep.nodes_added = d->count[CHANGE_NODE_ADDED];
+    sm->sweep.nodes_removed = d->count[CHANGE_NODE_REMOVED];
+    sm->sweep.links_added = d->count[CHANGE_LINK_ADDED];
+    sm->sweep.links_removed = d->count[CHANGE_LINK_REMOVED];
+    size_t told = 0;
+    for (size_t i = 0; i < d->n && old != NULL; i++) {
+        const struct change *c = &d->item[i];
+        bool tell = c->kind <= CHANGE_LINK_RATE;
+        if (!tell || told++ >= 20)
+            continue;
+        change_text(c, old, now, text, sizeof(text));
+        sm_event(sm, change_kind_name(c->kind),
+                 c->kind == CHANGE_LINK_REMOVED || c->kind == CHANGE_NODE_REMOVED ? "warning" : "notice", "",
+                 "%s", text);
+    }
+    if (told > 20)
+        sm_event(sm, "changes", "notice", "", "%zu more changes of nodes and links", told - 20);
+    diff_free(d);
+}
+
+static void tell_not_kept(struct sm *sm)
+{
+    char names[200];
+    if (sm->not_kept_ports > 0)
+        sm_event(
+            sm, "settings-not-kept", "notice", "",
+            "%u ports answer Set(PortInfo) with success but do not keep %s; not asked again until they reset",
+            sm->not_kept_ports, portcfg_names(sm->not_kept_fields, names, sizeof(names)));
+}
+
+void sm_program_done(struct sm *sm)
+{
+    const struct fabric *now =
+        sm_model_build(sm, NULL); // states as they are after programming; same nodes, same order
+    const struct fabric *old = sm->fabric;
+    bool first = old == NULL;
+
+    sm_route_adopt_result(sm);
+    tables_unref(sm->tables);
+    sm->tables = sm->next_tables;
+    sm->next_tables = NULL;
+    tables_seal(sm->tables, false);
+    sm->fabric = now;
+    sm->generation++;
+    fabric_unref(sm->next_fabric);
+    sm->next_fabric = NULL;
+    sm->up = true;
+    sm->error.code = 0;
+    tell_changes(sm, old, now);
+    tell_not_kept(sm);
+    snprintf(sm->sweep.text, sizeof(sm->sweep.text),
+             "%u nodes, %u switches, %u links; %s; %llu table blocks and %llu port settings written%s",
+             now->num_nodes, now->num_switches, now->num_links, sm->tables->engine,
+             (unsigned long long)sm->sweep.lft_blocks_set, (unsigned long long)sm->sweep.port_sets,
+             sm->set_failures ? "; some Sets failed" : "");
+    if (first)
+        sm_event(sm, "fabric-up", "notice", "", "%s", sm->sweep.text);
+    if (sm->set_failures > 0)
+        sm_resweep(sm, "set-failed", false);
+    sm_route_job_free(sm);
+    fabric_unref(old);
+    sweep_end(sm, true);
+}
+
+// --- callers ---
+
+struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, struct pool *pool, struct db *db,
+                  const struct sm_opts *o, const struct sm_callbacks *cb)
+{
+    struct sm *sm = xcalloc(1, sizeof(*sm));
+    sm->loop = l;
+    sm->engine = e;
+    sm->transport = t;
+    sm->pool = pool;
+    sm->db = db;
+    sm->o = *o;
+    if (cb != NULL)
+        sm->cb = *cb;
+    sm->state = SM_NOT_ACTIVE;
+    sm->own_dev = DEV_NONE;
+    u64map_init(&sm->by_guid, NULL, 64);
+    sm_lids_load(sm);
+    sm_watch_init(sm);
+    return sm;
+}
+
+void sm_free(struct sm *sm)
+{
+    if (sm == NULL)
+        return;
+    sm_watch_done(sm);
+    if (sm->disc.finishing)
+        loop_unpost(sm->loop, &sm->disc.task);
+    struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_tables,
+                                    &sm->pass_top,    &sm->pass_links, &sm->pass_hosts};
+    for (size_t i = 0; i < sizeof(pass) / sizeof(pass[0]); i++)
+        sm_pass_done(pass[i]);
+    sm_route_job_free(sm);
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        sm_dev_free(sm->dev[i]);
+    free(sm->dev);
+    free(sm->wave_first);
+    free(sm->wave_block);
+    fabric_unref(sm->fabric);
+    fabric_unref(sm->next_fabric);
+    tables_unref(sm->tables);
+    tables_unref(sm->next_tables);
+    findings_done(&sm->findings);
+    findings_done(&sm->findings_new);
+    u64map_done(&sm->by_guid);
+    u64map_done(&sm->lid_of);
+    free(sm);
+}
+
+void sm_start(struct sm *sm)
+{
+    sm_resweep(sm, "start", false);
+}
+
+void sm_resweep(struct sm *sm, const char *cause, bool reroute)
+{
+    sm->reroute |= reroute;
+    if (!sm->resweep)
+        sm->resweep_cause = cause;
+    sm->resweep = true;
+    if (!sm->sweeping)
+        sm_watch_arm(sm);
+}
+
+void sm_sweep_begin_asked(struct sm *sm)
+{
+    sweep_begin(sm, sm->resweep_cause);
+}
+
+void sm_get_status(const struct sm *sm, struct sm_status *ret)
+{
+    *ret = (struct sm_status){
+        .state = sm->state,
+        .up = sm->up,
+        .sweeping = sm->sweeping,
+        .phase =
+            sm->sweeping && sm->sweep.num_phases > 0 ? sm->sweep.phase[sm->sweep.num_phases - 1].name : "",
+        .sweeps = sm->num_sweeps,
+        .light_sweeps = sm->num_light,
+        .lid = sm->own_lid,
+        .port_guid = sm->own.port_guid,
+        .route = sm->route,
+        .proof = sm->proof,
+        .exceptions = sm->light.exceptions,
+        .db_status = sm->db_status,
+        .error = sm->error,
+    };
+    if (sm->state == SM_STANDBY) {
+        ret->other.guid = sm->disc.foreign_info.guid;
+        ret->other.priority = sm->disc.foreign_info.priority;
+        ret->other.state = sm->disc.foreign_info.sm_state;
+    }
+}
+
+const struct fabric *sm_fabric(const struct sm *sm)
+{
+    return sm->fabric;
+}
+
+const struct fabric_tables *sm_tables(const struct sm *sm)
+{
+    return sm->tables;
+}
+
+const struct findings *sm_findings(const struct sm *sm)
+{
+    return &sm->findings;
+}
+
+const struct sm_sweep *sm_history(const struct sm *sm, unsigned i)
+{
+    if (i >= SM_HISTORY || i >= sm->num_sweeps)
+        return NULL;
+    return &sm->history[(sm->num_sweeps - 1 - i) % SM_HISTORY];
+}

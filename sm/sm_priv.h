@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the subnet manager. Files, in reading order:
+//
+//     sm.c        life cycle, the sweep's phase table, history, timers, what callers ask
+//     discover.c  phase "discover": breadth-first over directed routes, level by level
+//     model.c     devices -> snapshot, and findings about them
+//     lids.c      pure: who gets which LID
+//     portcfg.c   pure: which PortInfo a port should have, and what differs
+//     pass.c      one request stream per device, many devices at once: what all programming phases are made
+//     of program.c   phases "configure", "tables", "links", "hosts" routes.c    phase "route": the job for
+//     the worker; adoption of tables found on the switches watch.c     light sweep, standing list, traps,
+//     SMInfo
+//
+// A device (struct sm_dev) is what the manager remembers of one node, found by GUID, from its first sight on.
+// All of it is the loop thread's.
+#ifndef WEFT_SM_SM_PRIV_H
+#define WEFT_SM_SM_PRIV_H
+
+#include "db/db.h"
+#include "lib/err.h"
+#include "lib/hash.h"
+#include "mad/mad.h"
+#include "sm/portcfg.h"
+#include "sm/sm.h"
+
+#define DEV_NONE UINT32_MAX
+#define SM_HISTORY 64
+
+struct sm_port {
+    uint8_t info[MAD_SMP_DATA_SIZE]; // PortInfo, wire form: as last read, or as the answer to the last Set
+                                     // showed it
+    uint64_t guid;                   // of an end port, 0 otherwise or when never seen
+    uint32_t peer;                   // device index, DEV_NONE
+    uint32_t not_kept;               // PORTCFG_* bits of fields the device does not keep; void when it resets
+    uint16_t lid;                    // assigned, end ports only; 0 = none
+    uint8_t peer_num;
+    uint8_t excluded; // enum port_excluded
+    bool known;       // info was read in this sweep
+    bool probing;     // NodeInfo through this port is under way or has been answered in this sweep
+    bool info_late;   // the first try of PortInfo went unanswered: the level does not wait for it
+    bool probe_late;
+    bool asked_plain; // PortInfo was asked without the extended-speeds bit
+    bool fdr10;
+    uint16_t
+        *pkey0; // P_Key block 0 as read, when its index 0 is not the default partition's full key; else NULL
+};
+
+enum dev_lft {
+    DEV_LFT_UNKNOWN, // read it before planning
+    DEV_LFT_BLANK,   // LinearFDBTop 0: forwards nothing
+    DEV_LFT_SHADOW,  // as in sm->tables
+};
+
+struct sm_dev {
+    uint64_t guid;
+    uint64_t seen;        // id of the last sweep that saw it
+    uint32_t index, node; // in sm->dev; in the snapshot being built (ID_NONE when not in it)
+    uint16_t level;       // hops from our own node
+    struct dr_path path;  // switches and our own node
+    struct mad_node_info ni;
+    struct mad_switch_info si;
+    char desc[65];
+    bool have_desc, have_si, si_late;
+    bool foreign_pkeys;
+    enum dev_lft lft;
+    struct sm_port *port; // num_ports + 1; [0] unused for end nodes
+};
+
+// One request stream per device; see pass.c.
+struct sm_item {
+    uint32_t tag; // handed back with the answer: a port or block number
+    uint8_t method;
+    uint16_t attr_id;
+    uint32_t attr_mod;
+    uint8_t port; // of an end node: which of its ports to reach it by; 0 for switches
+    bool has_data;
+    uint8_t data[MAD_SMP_DATA_SIZE];
+};
+struct sm_pass {
+    struct sm *sm;
+    const char *name;
+    // The device's next request, or false when it has no more. cursor starts at 0 and belongs to the
+    // callback.
+    bool (*next)(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *ret);
+    void (*done)(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r);
+    void (*finished)(struct sm_pass *p);
+    uint32_t *cursor;
+    uint16_t *out;
+    uint64_t pending;
+    uint32_t num;
+    bool running;
+    struct loop_task task;
+};
+// Starts the pass over all devices of this sweep; finished() comes later from the loop, also when there was
+// nothing to do.
+void sm_pass_start(struct sm_pass *p, struct sm *sm);
+// One more request of a running pass, from its done(): a re-read, say.
+void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it);
+void sm_pass_done(struct sm_pass *p); // frees what a pass holds, in any state
+
+struct sm_route_job; // routes.c
+
+struct sm {
+    struct loop *loop;
+    struct mad_engine *engine;
+    struct transport *transport;
+    struct pool *pool;
+    struct db *db;
+    struct sm_opts o;
+    struct sm_callbacks cb;
+
+    enum sm_state state;
+    bool up, sweeping;
+    struct err error;
+    struct transport_port own; // as read at the start of the sweep
+    uint16_t own_lid;
+    uint32_t act_count;
+
+    struct sm_dev **dev;
+    uint32_t num_dev, cap_dev;
+    struct u64map by_guid; // GUID -> device index
+    uint32_t own_dev;
+
+    // the running sweep
+    struct sm_sweep sweep;
+    struct mad_engine_stats mads_before; // at the sweep's start
+    mono_t sweep_began, phase_began;
+    uint64_t phase_mads;
+    bool resweep, reroute; // asked for meanwhile
+    bool reroute_now;
+    const char *resweep_cause;
+    struct findings findings_new;
+    struct {
+        uint64_t pending;                // requests of the phase
+        uint32_t wait[MAD_MAX_HOPS + 2]; // per level: those it waits for
+        uint32_t level;                  // whose ports may be probed
+        uint32_t foreign_sm;             // device that carries another master or a better manager, DEV_NONE
+        struct mad_sm_info foreign_info;
+        struct loop_task task;
+        bool finishing;
+    } disc;
+    const struct fabric *next_fabric; // of the running sweep
+    struct fabric_tables *next_tables;
+    struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;
+    bool config_done, tables_done;
+    unsigned wave;
+    uint32_t *wave_first; // per switch: first index into wave_block; one more at the end
+    uint32_t *wave_block;
+    struct sm_route_job *job;
+    uint32_t set_failures;
+    uint32_t not_kept_ports; // that turned out in this sweep not to keep a field
+    uint32_t not_kept_fields;
+
+    // the last finished generation
+    const struct fabric *fabric;
+    struct fabric_tables *tables;
+    struct findings findings;
+    struct route_result route;
+    struct route_proof proof;
+    uint64_t generation;
+
+    struct u64map lid_of; // PortGUID -> recorded LID
+    int db_status;
+    struct sm_sweep history[SM_HISTORY];
+    uint64_t num_sweeps, num_light;
+
+    struct { // watching
+        struct loop_timer timer;
+        uint64_t pending;
+        bool running, changed;
+        const char *cause;
+        uint32_t exceptions;
+        int64_t backoff_ns;
+        mono_t not_before;
+    } light;
+};
+
+// sm.c
+void sm_phase(struct sm *sm, const char *name); // ends the running phase, begins the named one
+void sm_event(struct sm *sm, const char *kind, const char *severity, const char *subject, const char *fmt,
+              ...) __attribute__((format(printf, 5, 6)));
+void sm_sweep_failed(struct sm *sm, const struct err *e);
+void sm_sweep_finished(struct sm *sm);
+void sm_discovered(struct sm *sm); // discover.c -> the phases that follow
+void sm_configured(struct sm *sm); // program.c
+void sm_routed(struct sm *sm);     // routes.c: job is there (or failed: sm_sweep_failed)
+void sm_tabled(struct sm *sm);     // program.c
+// discover.c
+void sm_discover_start(struct sm *sm);
+struct sm_dev *sm_dev_find(const struct sm *sm, uint64_t guid);
+// Directed route to a device; for end nodes by way of port num. False when none is known.
+bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct dr_path *ret);
+void sm_dev_free(struct sm_dev *d);
+static inline bool dev_is_switch(const struct sm_dev *d)
+{
+    return d->ni.node_type == MAD_NODE_SWITCH;
+}
+static inline bool dev_here(const struct sm *sm, const struct sm_dev *d)
+{
+    return d->seen == sm->sweep.id;
+}
+// One request to a device outside of passes. data may be NULL.
+void sm_request(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr_id,
+                uint32_t attr_mod, const void *data, mad_done_fn *done, void (*late)(void *, uint64_t),
+                uint64_t user);
+bool sm_port_up(const struct sm_port *p); // read in this sweep and not Down
+const char *sm_port_text(const struct sm_dev *d, unsigned num, char *buf, size_t size);
+// model.c
+const struct fabric *sm_model_build(struct sm *sm, struct findings *f);
+void sm_model_findings(struct sm *sm);
+// lids.c, through sm: gives every end port of this sweep a LID; records new ones; sm_lids_recorded() when
+// durable.
+void sm_lids_assign(struct sm *sm);
+void sm_lids_recorded(struct sm *sm);
+void sm_lids_load(struct sm *sm);
+// program.c
+void sm_configure_start(struct sm *sm);
+void sm_tables_start(struct sm *sm);
+void sm_links_start(struct sm *sm);
+void sm_program_done(struct sm *sm);
+uint32_t sm_port_info_mod(const struct sm_dev *d,
+                          unsigned num); // AttributeModifier of PortInfo for this port
+// routes.c
+void sm_route_start(struct sm *sm);
+void sm_route_job_free(struct sm *sm);
+void sm_route_adopt_result(struct sm *sm); // engine, why and proof of the finished job
+const struct route_plan *sm_route_plan(const struct sm *sm);
+// watch.c
+void sm_watch_init(struct sm *sm);
+void sm_watch_done(struct sm *sm);
+void sm_watch_arm(struct sm *sm);         // sets the timer for what comes next
+void sm_sweep_begin_asked(struct sm *sm); // sm.c: begins the sweep that was asked for
+
+#endif
