@@ -182,6 +182,7 @@ static void config_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const
 
 static void config_finished(struct sm_pass *p)
 {
+    p->sm->config_running = false;
     p->sm->config_done = true;
     sm_configured(p->sm);
 }
@@ -199,7 +200,7 @@ void sm_configure_start(struct sm *sm)
     unsigned num = dev_is_switch(own) ? 0 : sm->own.num;
     struct sm_item it = {0};
 
-    sm->config_done = false;
+    sm->config_running = true;
     sm->pass_config.name = "configure";
     sm->pass_config.next = config_next;
     sm->pass_config.done = config_done;

@@ -118,6 +118,7 @@ static void sweep_begin(struct sm *sm, const char *cause)
     sm->resweep = sm->reroute = false;
     sm->set_failures = sm->not_kept_ports = sm->not_kept_fields = 0;
     sm->config_done = sm->tables_done = false;
+    sm->failed.code = 0;
     if (sm->state != SM_MASTER)
         set_state(sm, SM_DISCOVERING);
     sm_phase(sm, "discover");
@@ -199,7 +200,10 @@ static void join_phases(struct sm *sm)
 
 void sm_configured(struct sm *sm)
 {
-    join_phases(sm);
+    if (sm->failed.code != 0)
+        sm_sweep_failed(sm, &sm->failed);
+    else
+        join_phases(sm);
 }
 
 void sm_tabled(struct sm *sm)
@@ -240,6 +244,10 @@ void sm_sweep_failed(struct sm *sm, const struct err *e)
 {
     if (!sm->sweeping)
         return;
+    if (sm->config_running) { // ends when what is on the wire has been answered
+        sm->failed = *e;
+        return;
+    }
     bool repeated = sm->error.code == e->code && strcmp(sm->error.text, e->text) == 0;
     sm->error = *e;
     if (sm->state == SM_DISCOVERING && e->code != -EBUSY)

@@ -142,7 +142,8 @@ struct sm {
     const struct fabric *next_fabric; // of the running sweep
     struct fabric_tables *next_tables;
     struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;
-    bool config_done, tables_done;
+    bool config_running, config_done, tables_done;
+    struct err failed; // why the sweep fails as soon as configuring has ended
     unsigned wave;
     uint32_t *wave_first; // per switch: first index into wave_block; one more at the end
     uint32_t *wave_block;
