@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulated fabric: nodes made from a snapshot, and what operators and tests do to them.
+//
+// Structs: struct sim owns everything; nodes, ports and switches are dense arrays in the snapshot's order,
+// copied from it once. A MAD under way is a `struct flight` from a slab, owned by the queue it stands in. A
+// client (transport) is owned by whoever attached it. No allocation a MAD; tables of a device are allocated
+// at the first Set. Loop thread only.
+//
+// Files: sim.c, sim_view.c (what tests look at), sim_queue.c (events, time), sim_route.c (movement),
+// sim_client.c (transports), sim_smp.c (agent), sim_port.c (PortInfo, links), sim_tables.c, sim_trap.c,
+// sim_pma.c.
+//
+// Departures from the standard: no data plane but sim_traffic() and no multicast delivery; SLs and VLs are
+// stored and carry nothing; P_Keys of GMPs are checked only with opts.p_key_check. Departures from style:
+// header bytes of a MAD are read in place here too (sim_priv.h), since every hop reads them.
+#include "sim/sim_priv.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/mono.h"
+#include "lib/xalloc.h"
+
+#define LFT_ROW ((LID_UCAST_MAX / LFT_BLOCK + 1) * LFT_BLOCK)
+#define LFT_WORDS ((LID_UCAST_MAX / LFT_BLOCK + 1) / 64)
+#define MFT_CAP_MAX 0x3fff
+#define CAP_CA 0x2651e848u     // what a ConnectX says, without extended speeds added or taken
+#define CAP_SWITCH 0x42500848u // and a Quantum
+
+// --- from the snapshot ---
+
+static uint8_t or_default(uint8_t v, uint8_t d)
+{
+    return v ? v : d;
+}
+
+static unsigned top_bit_mask(unsigned v)
+{
+    unsigned m = 0;
+    while (m < v)
+        m = 2 * m + 1;
+    return m;
+}
+
+static bool has_ext(const struct port_attrs *a)
+{
+    bool known = a->speed_active || a->speed_supported || a->speed_ext_active || a->speed_ext_supported;
+    return a->speed_ext_active || a->speed_ext_supported || !known;
+}
+
+static void port_speeds(struct mad_port_info *pi, const struct port_attrs *a, bool ext_node)
+{
+    pi->link_width_supported = or_default(a->width_supported, MAD_WIDTH_1X | MAD_WIDTH_4X | a->width_active);
+    pi->link_width_active = or_default(a->width_active, MAD_WIDTH_4X);
+    pi->link_speed_supported =
+        or_default(a->speed_supported, (uint8_t)top_bit_mask(or_default(a->speed_active, 4)));
+    pi->link_speed_active = or_default(a->speed_active, MAD_SPEED_QDR);
+    if (!ext_node || !has_ext(a))
+        return;
+    bool known = a->speed_ext_active || a->speed_ext_supported;
+    pi->link_speed_ext_active = known ? a->speed_ext_active : MAD_SPEED_EXT_HDR;
+    uint8_t sup = known ? a->speed_ext_supported : SIM_SPEEDS_HDR;
+    pi->link_speed_ext_supported = or_default(sup, (uint8_t)top_bit_mask(a->speed_ext_active)) & 0xf;
+    pi->link_speed_ext_active &= 0xf;
+}
+
+static void port_caps(struct sim *s, struct sim_port *p, const struct port_attrs *a, bool ext_node)
+{
+    struct mad_port_info *pi = &p->pi;
+    const struct sim_node *n = node_of(s, p);
+    bool sw = is_switch(n), end = !sw || p->num == 0;
+    pi->mtu_cap = a->mtu_cap >= 1 && a->mtu_cap <= 5 ? a->mtu_cap : MAD_MTU_4096;
+    pi->vl_cap = a->vl_cap >= 1 && a->vl_cap <= 5 ? a->vl_cap : 4;
+    pi->vl_arbitration_high_cap = pi->vl_arbitration_low_cap = pi->vl_cap > 1 ? 8 : 0;
+    pi->guid_cap = sw ? (p->num == 0 ? 1 : 0) : 8;
+    pi->resp_time_value = 16;
+    pi->max_credit_hint = 16;
+    if (!end)
+        return;
+    pi->capability_mask = (a->cap_mask ? a->cap_mask : sw ? CAP_SWITCH : CAP_CA) & ~MAD_CAP_IS_SM;
+    pi->capability_mask |= MAD_CAP_IS_CLIENT_REREGISTRATION_SUPPORTED | MAD_CAP_IS_TRAP_SUPPORTED;
+    pi->capability_mask |= MAD_CAP_IS_CAPABILITY_MASK2_SUPPORTED;
+    pi->capability_mask &= ~MAD_CAP_IS_EXTENDED_SPEEDS_SUPPORTED;
+    if (ext_node)
+        pi->capability_mask |= MAD_CAP_IS_EXTENDED_SPEEDS_SUPPORTED;
+    pi->capability_mask2 = a->cap_mask2;
+    if (!sw)
+        return;
+    pi->capability_mask |= MAD_CAP_IS_MULTICAST_FDB_TOP_SUPPORTED;
+    pi->capability_mask2 &= (uint16_t)~MAD_CAP2_IS_SWITCH_PORT_STATE_TABLE_SUPPORTED;
+    if (s->o.port_state_table)
+        pi->capability_mask2 |= MAD_CAP2_IS_SWITCH_PORT_STATE_TABLE_SUPPORTED;
+}
+
+static void keep_state(struct sim_port *p, const struct port_attrs *a, bool linked)
+{
+    if (a->lid >= MAD_LID_UNICAST_MIN && a->lid <= MAD_LID_UNICAST_MAX && p->guid != 0) {
+        p->pi.lid = a->lid;
+        p->pi.lmc = a->lmc <= 7 ? a->lmc : 0;
+    }
+    if (linked && a->state >= MAD_PORT_INIT && a->state <= MAD_PORT_ACTIVE)
+        p->pi.port_state = a->state;
+    if (a->mtu_active >= 1 && a->mtu_active <= p->pi.mtu_cap)
+        p->pi.neighbor_mtu = a->mtu_active;
+    if (a->vl_oper >= 1 && a->vl_oper <= p->pi.vl_cap)
+        p->pi.operational_vls = a->vl_oper;
+}
+
+static void make_port(struct sim *s, uint32_t i, const struct port *fp, bool ext_node)
+{
+    struct sim_port *p = &s->port[i];
+    *p = (struct sim_port){.node = fp->node.i, .peer = NONE, .clients = NONE, .num = fp->num};
+    const struct sim_node *n = node_of(s, p);
+    bool end = !is_switch(n) || fp->num == 0;
+    if (end) {
+        p->guid = fp->guid ? fp->guid : n->guid + (is_switch(n) ? 0 : fp->num);
+        u64map_set(&s->by_port_guid, p->guid, i);
+    }
+    if (port_valid(fp->peer) && fp->peer.i != i && fp->num != 0)
+        p->peer = fp->peer.i;
+    p->fdr10 = fp->a.fdr10;
+    port_caps(s, p, &fp->a, ext_node);
+    port_speeds(&p->pi, &fp->a, ext_node);
+    port_power_up(s, p);
+    bool linked = p->peer != NONE, port0 = is_switch(n) && fp->num == 0;
+    p->pi.port_state = port0 ? MAD_PORT_ACTIVE : linked ? MAD_PORT_INIT : MAD_PORT_DOWN;
+    p->pi.port_physical_state = port0 || linked ? MAD_PHYS_LINK_UP : MAD_PHYS_POLLING;
+    if (s->o.keep_state)
+        keep_state(p, &fp->a, linked);
+}
+
+static void make_switch(struct sim *s, struct sim_node *n, const struct node *fn)
+{
+    uint32_t i = s->num_switches++;
+    struct sim_switch *w = &s->sw[i];
+    n->sw = i;
+    w->node = (uint32_t)(n - s->node);
+    w->lft = s->lft_pool + (size_t)i * LFT_ROW;
+    w->written = s->written_pool + (size_t)i * LFT_WORDS;
+    w->lft_entries = fn->lft_cap && fn->lft_cap <= LFT_ROW ? fn->lft_cap : LFT_ROW;
+    w->si = (struct mad_switch_info){
+        .linear_fdb_cap = (uint16_t)w->lft_entries,
+        .multicast_fdb_cap = fn->mft_cap && fn->mft_cap <= MFT_CAP_MAX ? fn->mft_cap : 4096,
+        .partition_enforcement_cap = fn->lft_cap ? fn->partition_enforcement_cap : 32,
+        .optimized_sltovl_mapping_programming = s->o.optimized_sltovl ? 1 : 0,
+        .inbound_enforcement_cap = 1,
+        .outbound_enforcement_cap = 1,
+        .enhanced_port0 = fn->enhanced_port0,
+    };
+    w->si.port_state_change = !s->o.keep_state; // its ports came up after its power did
+    lft_forget(s, w);
+}
+
+static void set_desc(struct sim_node *n, const char *text)
+{
+    memset(n->desc, 0, sizeof(n->desc));
+    memcpy(n->desc, text, strnlen(text, sizeof(n->desc))); // 64 bytes need no NUL
+}
+
+static void make_node(struct sim *s, const struct fabric *f, uint32_t i)
+{
+    const struct node *fn = &f->node[i];
+    struct sim_node *n = &s->node[i];
+    *n = (struct sim_node){
+        .guid = fn->guid,
+        .sys_guid = fn->sys_guid ? fn->sys_guid : fn->guid,
+        .first_port = fn->first_port,
+        .sw = NONE,
+        .vendor_id = fn->vendor_id ? fn->vendor_id : 0x2c9,
+        .revision = fn->revision,
+        .device_id = fn->device_id,
+        .partition_cap = fn->partition_cap         ? fn->partition_cap
+                         : fn->type == NODE_SWITCH ? 32
+                                                   : 128,
+        .type = fn->type,
+        .num_ports = fn->num_ports,
+        .slow = 1,
+    };
+    set_desc(n, fabric_desc(f, fn));
+    u64map_set(&s->by_guid, n->guid, i);
+    if (is_switch(n))
+        make_switch(s, n, fn);
+    unsigned count = fn->num_ports + (is_switch(n) ? 1u : 0u);
+    bool ext = false;
+    for (unsigned k = is_switch(n) ? 1 : 0; k < count; k++)
+        ext |= has_ext(&f->port[fn->first_port + k].a);
+    for (unsigned k = 0; k < count; k++)
+        make_port(s, fn->first_port + k, &f->port[fn->first_port + k], ext);
+}
+
+static void kill_some(struct sim *s)
+{
+    struct rng r;
+    rng_init(&r, s->o.dead_nodes_seed);
+    uint32_t spared = s->default_port == NONE ? NONE : s->port[s->default_port].node;
+    for (unsigned left = s->o.dead_nodes, tries = 0; left > 0 && tries < 20 * s->num_nodes; tries++) {
+        uint32_t i = rng_below(&r, s->num_nodes);
+        if (i == spared || s->node[i].dead)
+            continue;
+        s->node[i].dead = true;
+        left--;
+    }
+}
+
+static uint32_t pick_default(const struct sim *s, const struct fabric *f)
+{
+    if (port_valid(f->sm_port) && s->port[f->sm_port.i].guid != 0)
+        return f->sm_port.i;
+    for (uint32_t i = 0; i < s->num_ports; i++)
+        if (!is_switch(node_of(s, &s->port[i])) && s->port[i].peer != NONE)
+            return i;
+    for (uint32_t i = 0; i < s->num_ports; i++)
+        if (!is_switch(node_of(s, &s->port[i])))
+            return i;
+    return NONE;
+}
+
+struct sim *sim_new(struct loop *l, const struct fabric *f, const struct sim_opts *o)
+{
+    struct sim *s = xcalloc(1, sizeof(*s));
+    s->loop = l;
+    if (o)
+        s->o = *o;
+    if (s->o.vl15_buffer == 0)
+        s->o.vl15_buffer = 64;
+    rng_init(&s->rng, s->o.seed);
+    s->num_nodes = f->num_nodes;
+    s->num_ports = f->num_ports;
+    s->node = xcalloc(f->num_nodes + 1, sizeof(*s->node));
+    s->port = xcalloc(f->num_ports + 1, sizeof(*s->port));
+    s->sw = xcalloc(f->num_switches + 1, sizeof(*s->sw));
+    s->lft_pool = xcalloc(f->num_switches + 1, LFT_ROW); // untouched pages cost nothing
+    s->written_pool = xcalloc((size_t)(f->num_switches + 1) * LFT_WORDS, sizeof(uint64_t));
+    u64map_init(&s->by_guid, NULL, f->num_nodes);
+    u64map_init(&s->by_port_guid, NULL, f->num_nodes);
+    for (uint32_t i = 0; i < f->num_nodes; i++)
+        make_node(s, f, i);
+    s->default_port = pick_default(s, f);
+    kill_some(s);
+    queue_init(s);
+    return s;
+}
+
+void sim_free(struct sim *s)
+{
+    if (!s)
+        return;
+    queue_done(s);
+    for (uint32_t i = 0; i < s->num_ports; i++)
+        tables_forget(s, &s->port[i]);
+    for (uint32_t i = 0; i < s->num_switches; i++)
+        free(s->sw[i].mft);
+    for (uint32_t i = 0; i < s->num_nodes; i++)
+        free(s->node[i].not_kept);
+    u64map_done(&s->by_guid);
+    u64map_done(&s->by_port_guid);
+    free(s->client);
+    free(s->trap);
+    free(s->node);
+    free(s->port);
+    free(s->sw);
+    free(s->lft_pool);
+    free(s->written_pool);
+    free(s);
+}
+
+// --- what is done to it ---
+
+struct sim_node *sim_node_by_guid(const struct sim *s, uint64_t guid)
+{
+    uint32_t i;
+    return u64map_get(&s->by_guid, guid, &i) ? &s->node[i] : NULL;
+}
+
+struct sim_port *sim_port_by(const struct sim *s, uint64_t node_guid, unsigned num)
+{
+    const struct sim_node *n = sim_node_by_guid(s, node_guid);
+    return n ? port_at(s, n, num) : NULL;
+}
+
+static void touch(struct sim *s)
+{
+    if (!s->running)
+        s->now = loop_now(s->loop).ns;
+}
+
+int sim_link_set(struct sim *s, uint64_t node_guid, unsigned port, bool up)
+{
+    struct sim_port *p = sim_port_by(s, node_guid, port);
+    if (!p || p->peer == NONE)
+        return -ENOENT;
+    touch(s);
+    p->unplugged = peer_of(s, p)->unplugged = !up;
+    if (up)
+        link_try_up(s, p);
+    else
+        link_down(s, p, NULL);
+    return 0;
+}
+
+int sim_recable(struct sim *s, uint64_t a_guid, unsigned a_port, uint64_t z_guid, unsigned z_port)
+{
+    struct sim_port *a = sim_port_by(s, a_guid, a_port), *z = sim_port_by(s, z_guid, z_port);
+    if (!a || !z)
+        return -ENOENT;
+    if (a == z || a->num == 0 || z->num == 0)
+        return -EINVAL;
+    touch(s);
+    struct sim_port *ends[] = {a, z};
+    for (unsigned i = 0; i < 2; i++) {
+        link_down(s, ends[i], NULL);
+        if (ends[i]->peer != NONE)
+            peer_of(s, ends[i])->peer = NONE;
+        ends[i]->peer = NONE;
+        ends[i]->unplugged = ends[i]->training = false;
+    }
+    a->peer = port_index(s, z);
+    z->peer = port_index(s, a);
+    link_try_up(s, a);
+    return 0;
+}
+
+int sim_node_kill(struct sim *s, uint64_t node_guid, bool dead)
+{
+    struct sim_node *n = sim_node_by_guid(s, node_guid);
+    if (!n)
+        return -ENOENT;
+    n->dead = dead;
+    return 0;
+}
+
+int sim_node_slow(struct sim *s, uint64_t node_guid, unsigned factor)
+{
+    struct sim_node *n = sim_node_by_guid(s, node_guid);
+    if (!n)
+        return -ENOENT;
+    n->slow = (uint16_t)(factor < 1 ? 1 : factor > 10000 ? 10000 : factor);
+    return 0;
+}
+
+static void forget_port(struct sim *s, struct sim_port *p)
+{
+    uint32_t cap_sm =
+        p->pi.capability_mask & MAD_CAP_IS_SM; // its manager, if any, is our client and lives on
+    tables_forget(s, p);
+    port_power_up(s, p);
+    p->pi.capability_mask |= cap_sm;
+    if (p->guid)
+        trap_forget(s, p);
+}
+
+int sim_node_reboot(struct sim *s, uint64_t node_guid)
+{
+    struct sim_node *n = sim_node_by_guid(s, node_guid);
+    if (!n)
+        return -ENOENT;
+    touch(s);
+    unsigned first = is_switch(n) ? 0 : 1;
+    if (is_switch(n)) {
+        struct sim_switch *w = &s->sw[n->sw];
+        w->si.linear_fdb_top = w->si.multicast_fdb_top = 0;
+        w->si.life_time_value = w->si.default_port = 0;
+        w->si.default_multicast_primary_port = w->si.default_multicast_not_primary_port = 0;
+        lft_forget(s, w);
+    }
+    for (unsigned i = first; i <= n->num_ports; i++)
+        forget_port(s, port_at(s, n, i));
+    for (unsigned i = 1; i <= n->num_ports; i++) {
+        link_down(s, port_at(s, n, i), NULL);
+        link_try_up(s, port_at(s, n, i));
+    }
+    return 0;
+}
+
+int sim_switch_reboot(struct sim *s, uint64_t node_guid)
+{
+    const struct sim_node *n = sim_node_by_guid(s, node_guid);
+    if (n && !is_switch(n))
+        return -EINVAL;
+    return sim_node_reboot(s, node_guid);
+}
+
+int sim_node_desc(struct sim *s, uint64_t node_guid, const char *desc)
+{
+    struct sim_node *n = sim_node_by_guid(s, node_guid);
+    if (!n)
+        return -ENOENT;
+    touch(s);
+    set_desc(n, desc);
+    trap_local_change(s, &s->port[n->first_port], true, false, false);
+    return 0;
+}
+
+void sim_set_loss(struct sim *s, double loss)
+{
+    s->o.loss = loss;
+}
+
+static int not_kept(struct sim_node *n, uint16_t attr_id, const struct mad_field *field, bool on)
+{
+    for (uint32_t i = 0; i < n->num_not_kept; i++) {
+        if (n->not_kept[i].attr_id != attr_id || n->not_kept[i].field != field)
+            continue;
+        if (!on)
+            n->not_kept[i] = n->not_kept[--n->num_not_kept];
+        return 0;
+    }
+    if (!on)
+        return 0;
+    n->not_kept = xreallocarray(n->not_kept, n->num_not_kept + 1, sizeof(*n->not_kept));
+    n->not_kept[n->num_not_kept++] = (struct not_kept){attr_id, field};
+    return 0;
+}
+
+int sim_set_not_kept(struct sim *s, uint64_t node_guid, uint16_t attr_id, bool on)
+{
+    struct sim_node *n = sim_node_by_guid(s, node_guid);
+    return n ? not_kept(n, attr_id, NULL, on) : -ENOENT;
+}
+
+int sim_set_field_not_kept(struct sim *s, uint64_t node_guid, uint16_t attr_id, const char *field, bool on)
+{
+    struct sim_node *n = sim_node_by_guid(s, node_guid);
+    if (!n)
+        return -ENOENT;
+    const struct mad_field *row = NULL;
+    if (attr_id == MAD_ATTR_PORT_INFO)
+        row = mad_field_find(&mad_attr_port_info, field);
+    else if (attr_id == MAD_ATTR_SWITCH_INFO)
+        row = mad_field_find(&mad_attr_switch_info, field);
+    return row ? not_kept(n, attr_id, row, on) : -EINVAL;
+}
+
+int sim_set_lft(struct sim *s, uint64_t switch_guid, const uint8_t *entry, unsigned lids, uint16_t top)
+{
+    const struct sim_node *n = sim_node_by_guid(s, switch_guid);
+    if (!n || !is_switch(n))
+        return -ENOENT;
+    struct sim_switch *w = &s->sw[n->sw];
+    if (lids > w->lft_entries || top >= w->lft_entries)
+        return -EINVAL;
+    lft_preload(s, w, entry, lids);
+    w->si.linear_fdb_top = top;
+    return 0;
+}
+
+int sim_raise_trap(struct sim *s, uint64_t node_guid, unsigned port, uint16_t trap_number)
+{
+    struct sim_port *p = sim_port_by(s, node_guid, port);
+    if (!p)
+        return -ENOENT;
+    if (trap_number < MAD_TRAP_LOCAL_LINK_INTEGRITY || trap_number > MAD_TRAP_FLOW_CONTROL_WATCHDOG)
+        return -EINVAL;
+    touch(s);
+    trap_port_errors(s, end_port(s, p), port, trap_number);
+    return 0;
+}

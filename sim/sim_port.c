@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+// PortInfo (IBA 14.2.5.6) and the life of a link: which Sets are refused (status 7, nothing stored), what a
+// Get shows of what the device has, training, and the state machine INIT, ARMED, ACTIVE.
+//
+// Departures: a Set to ACTIVE wants the far end ARMED or ACTIVE already (a real device would take it and lose
+// packets); MTU and VLs change at once and do not bounce the link.
+#include "sim/sim_priv.h"
+
+#include <string.h>
+
+#define EXT_SPEEDS MAD_CAP_IS_EXTENDED_SPEEDS_SUPPORTED
+
+static struct sim_port *target(struct sim *s, const struct sma_req *r, bool set)
+{
+    unsigned num = r->am & 0xff;
+    if (r->am & 0x7fffff00)
+        return NULL;
+    if (r->am & MAD_PORT_INFO_EXTENDED_SPEEDS && !(r->end->pi.capability_mask & EXT_SPEEDS))
+        return NULL;
+    if (is_switch(r->node))
+        return port_at(s, r->node, num);
+    if (num == 0)
+        return r->in;
+    struct sim_port *p = port_at(s, r->node, num);
+    return set && p != r->in ? NULL : p;
+}
+
+// --- Get ---
+
+uint16_t port_info_get(struct sim *s, struct sma_req *r)
+{
+    const struct sim_port *p = target(s, r, false);
+    if (!p)
+        return MAD_STATUS_BAD_VALUE;
+    struct mad_port_info pi = p->pi;
+    pi.local_port_num = r->in->num;
+    if (is_switch(r->node) && p->num != 0) {
+        pi.m_key = pi.gid_prefix = 0;
+        pi.lid = pi.master_sm_lid = pi.m_key_lease_period = 0;
+        pi.capability_mask = 0;
+        pi.capability_mask2 = 0;
+    } else if (pi.m_key_protect_bits >= 1 && !r->m_key_matches) {
+        pi.m_key = 0;
+    }
+    if (!(r->am & MAD_PORT_INFO_EXTENDED_SPEEDS)) {
+        pi.link_speed_ext_active = pi.link_speed_ext_supported = pi.link_speed_ext_enabled = 0;
+        pi.link_speed_ext_active2 = pi.link_speed_ext_supported2 = pi.link_speed_ext_enabled2 = 0;
+    }
+    mad_port_info_encode(&pi, r->data);
+    return 0;
+}
+
+// --- Set: what is refused ---
+
+static bool lid_ok(uint16_t lid)
+{
+    return lid >= MAD_LID_UNICAST_MIN && lid <= MAD_LID_UNICAST_MAX;
+}
+
+static bool end_fields_ok(const struct mad_port_info *new, bool base_port0)
+{
+    unsigned range = 1u << new->lmc;
+    if (!lid_ok(new->lid) || !lid_ok(new->master_sm_lid))
+        return false;
+    if (base_port0 && new->lmc != 0)
+        return false;
+    return (new->lid &(range - 1)) == 0 && new->lid + range - 1 <= MAD_LID_UNICAST_MAX;
+}
+
+static bool enabled_ok(unsigned new, unsigned supported, unsigned all)
+{
+    return new == 0 || new == all || (new & ~supported) == 0;
+}
+
+static bool link_fields_ok(const struct mad_port_info *cur, const struct mad_port_info *new, bool ext)
+{
+    if (new->neighbor_mtu == 0 || new->neighbor_mtu > cur->mtu_cap || new->operational_vls > cur->vl_cap)
+        return false;
+    if (!enabled_ok(new->link_width_enabled, cur->link_width_supported, MAD_WIDTH_AS_SUPPORTED) ||
+        !enabled_ok(new->link_speed_enabled, cur->link_speed_supported, MAD_SPEED_AS_SUPPORTED))
+        return false;
+    return !ext || new->link_speed_ext_enabled == MAD_SPEED_EXT_ENABLED_NONE ||
+           enabled_ok(new->link_speed_ext_enabled, cur->link_speed_ext_supported, MAD_SPEED_EXT_AS_SUPPORTED);
+}
+
+static bool phys_ok(const struct mad_port_info *new)
+{
+    return new->port_physical_state <= MAD_PHYS_DISABLED &&new->link_down_default_state <= MAD_PHYS_POLLING;
+}
+
+static bool state_ok(const struct sim *s, const struct sim_port *p, unsigned to)
+{
+    const struct sim_port *peer = peer_of(s, p);
+    switch (to) {
+    case MAD_PORT_NO_CHANGE:
+        return true;
+    case MAD_PORT_DOWN:
+        return p->pi.port_state > MAD_PORT_DOWN;
+    case MAD_PORT_ARMED:
+        return p->pi.port_state == MAD_PORT_INIT;
+    case MAD_PORT_ACTIVE:
+        return p->pi.port_state == MAD_PORT_ARMED && peer && peer->pi.port_state >= MAD_PORT_ARMED;
+    }
+    return false;
+}
+
+// --- Set: what is stored ---
+
+static void store_end_fields(struct sim_port *p, const struct mad_port_info *new)
+{
+    struct mad_port_info *cur = &p->pi;
+    cur->lid = new->lid;
+    cur->lmc = new->lmc;
+    cur->master_sm_lid = new->master_sm_lid;
+    cur->master_sm_sl = new->master_sm_sl;
+    cur->gid_prefix = new->gid_prefix;
+    cur->m_key = new->m_key;
+    cur->m_key_protect_bits = new->m_key_protect_bits;
+    cur->m_key_lease_period = new->m_key_lease_period;
+    cur->subnet_timeout = new->subnet_timeout;
+    cur->init_type = new->init_type;
+    cur->multicast_pkey_trap_suppression_enabled = new->multicast_pkey_trap_suppression_enabled;
+    cur->m_key_violations = new->m_key_violations;
+    cur->p_key_violations = new->p_key_violations;
+    cur->q_key_violations = new->q_key_violations;
+}
+
+static uint8_t enabled_value(unsigned new, unsigned cur, unsigned supported, unsigned all)
+{
+    return (uint8_t)(new == 0 ? cur : new == all ? supported : new);
+}
+
+static void store_link_fields(struct sim_port *p, const struct mad_port_info *new, bool ext)
+{
+    struct mad_port_info *cur = &p->pi;
+    cur->neighbor_mtu = new->neighbor_mtu;
+    if (new->operational_vls != 0)
+        cur->operational_vls = new->operational_vls;
+    cur->link_width_enabled = enabled_value(new->link_width_enabled, cur->link_width_enabled,
+                                            cur->link_width_supported, MAD_WIDTH_AS_SUPPORTED);
+    cur->link_speed_enabled = enabled_value(new->link_speed_enabled, cur->link_speed_enabled,
+                                            cur->link_speed_supported, MAD_SPEED_AS_SUPPORTED);
+    if (ext)
+        cur->link_speed_ext_enabled =
+            enabled_value(new->link_speed_ext_enabled, cur->link_speed_ext_enabled,
+                          cur->link_speed_ext_supported, MAD_SPEED_EXT_AS_SUPPORTED);
+    cur->vl_high_limit = new->vl_high_limit;
+    cur->vl_stall_count = new->vl_stall_count;
+    cur->hoq_life = new->hoq_life;
+    cur->filter_raw_inbound = new->filter_raw_inbound;
+    cur->filter_raw_outbound = new->filter_raw_outbound;
+    if (new->link_down_default_state != 0)
+        cur->link_down_default_state = new->link_down_default_state;
+}
+
+static void go_active(struct sim *s, struct sim_port *p)
+{
+    struct sim_port *peer = peer_of(s, p);
+    p->pi.port_state = MAD_PORT_ACTIVE;
+    if (peer && peer->pi.port_state == MAD_PORT_ARMED && s->o.auto_active > 0 &&
+        rng_double(&s->rng) < s->o.auto_active)
+        event_at(s, EV_GO_ACTIVE, port_index(s, peer), s->now + s->o.auto_active_ns);
+}
+
+static void apply_states(struct sim *s, struct sim_port *p, unsigned phys, unsigned state)
+{
+    bool disable = phys == MAD_PHYS_DISABLED || phys == MAD_PHYS_SLEEP;
+    if (disable || phys == MAD_PHYS_POLLING || state == MAD_PORT_DOWN) {
+        if (phys != MAD_PHYS_NO_CHANGE)
+            p->disabled = disable;
+        link_down(s, p, p);
+        link_try_up(s, p);
+        return;
+    }
+    if (state == MAD_PORT_ARMED)
+        p->pi.port_state = MAD_PORT_ARMED;
+    else if (state == MAD_PORT_ACTIVE)
+        go_active(s, p);
+}
+
+uint16_t port_info_set(struct sim *s, struct sma_req *r)
+{
+    struct sim_port *p = target(s, r, true);
+    struct mad_port_info new;
+    mad_port_info_decode(r->data, &new);
+    if (!p)
+        return MAD_STATUS_BAD_VALUE;
+    bool ext = r->am & MAD_PORT_INFO_EXTENDED_SPEEDS, sw = is_switch(r->node);
+    bool port0 = sw && p->num == 0, base0 = port0 && !s->sw[r->node->sw].si.enhanced_port0;
+    bool end = !sw || port0;
+    if (end && !end_fields_ok(&new, base0))
+        return MAD_STATUS_BAD_VALUE;
+    if (!base0 && !link_fields_ok(&p->pi, &new, ext))
+        return MAD_STATUS_BAD_VALUE;
+    if (!phys_ok(&new) || !state_ok(s, p, new.port_state) || (port0 && new.port_state != MAD_PORT_NO_CHANGE))
+        return MAD_STATUS_BAD_VALUE;
+    if (end)
+        store_end_fields(p, &new);
+    if (!base0) {
+        store_link_fields(p, &new, ext);
+        p->pi.local_phy_errors = new.local_phy_errors;
+        p->pi.overrun_errors = new.overrun_errors;
+    }
+    if (sw && !port0 && s->sw[r->node->sw].si.partition_enforcement_cap > 0) {
+        p->pi.partition_enforcement_inbound = new.partition_enforcement_inbound;
+        p->pi.partition_enforcement_outbound = new.partition_enforcement_outbound;
+    }
+    if (!port0)
+        apply_states(s, p, new.port_physical_state, new.port_state);
+    return 0;
+}
+
+// --- links ---
+
+void port_power_up(struct sim *s, struct sim_port *p)
+{
+    struct mad_port_info *pi = &p->pi;
+    bool end = p->guid != 0;
+    pi->lid = pi->master_sm_lid = 0;
+    pi->lmc = pi->master_sm_sl = 0;
+    pi->gid_prefix = end ? MAD_DEFAULT_GID_PREFIX : 0;
+    pi->m_key = 0;
+    pi->m_key_protect_bits = 0;
+    pi->m_key_lease_period = 0;
+    pi->subnet_timeout = 0;
+    pi->operational_vls = pi->vl_cap;
+    pi->neighbor_mtu = pi->mtu_cap < MAD_MTU_2048 ? pi->mtu_cap : MAD_MTU_2048;
+    pi->link_down_default_state = MAD_PHYS_POLLING;
+    pi->vl_high_limit = pi->vl_stall_count = pi->hoq_life = 0;
+    pi->local_phy_errors = pi->overrun_errors = 0;
+    pi->partition_enforcement_inbound = pi->partition_enforcement_outbound = 0;
+    pi->link_width_enabled = pi->link_width_supported;
+    pi->link_speed_enabled = pi->link_speed_supported;
+    pi->link_speed_ext_enabled = pi->link_speed_ext_supported;
+    p->disabled = false;
+    p->lease_runs = false;
+}
+
+// A port's state changed: by_set is the port whose own Set did it, which its switch does not announce.
+static void announce(struct sim *s, struct sim_port *p, const struct sim_port *by_set)
+{
+    if (is_switch(node_of(s, p)) && p != by_set)
+        trap_link_state(s, node_of(s, p));
+}
+
+static void end_down(struct sim *s, struct sim_port *p, const struct sim_port *by_set)
+{
+    bool was_up = p->pi.port_state > MAD_PORT_DOWN;
+    p->pi.port_state = MAD_PORT_DOWN;
+    p->pi.port_physical_state = p->disabled ? MAD_PHYS_DISABLED : MAD_PHYS_POLLING;
+    if (!was_up)
+        return;
+    p->counter[SIM_LINK_DOWNED]++;
+    announce(s, p, by_set);
+}
+
+void link_down(struct sim *s, struct sim_port *p, const struct sim_port *by_set)
+{
+    struct sim_port *peer = peer_of(s, p);
+    end_down(s, p, by_set);
+    if (peer)
+        end_down(s, peer, by_set);
+}
+
+static bool may_train(const struct sim *s, const struct sim_port *p)
+{
+    const struct sim_port *peer = peer_of(s, p);
+    return peer && !p->unplugged && !peer->unplugged && !p->disabled && !peer->disabled &&
+           p->pi.port_state == MAD_PORT_DOWN && peer->pi.port_state == MAD_PORT_DOWN;
+}
+
+void link_try_up(struct sim *s, struct sim_port *p)
+{
+    if (!may_train(s, p) || p->training)
+        return;
+    if (s->o.train_ns == 0) {
+        link_trained(s, p);
+        return;
+    }
+    p->training = true;
+    event_at(s, EV_LINK_UP, port_index(s, p), s->now + s->o.train_ns);
+}
+
+static unsigned highest(unsigned mask)
+{
+    while (mask & (mask - 1))
+        mask &= mask - 1;
+    return mask;
+}
+
+static unsigned widest(unsigned mask)
+{
+    static const uint8_t order[] = {MAD_WIDTH_12X, MAD_WIDTH_8X, MAD_WIDTH_4X, MAD_WIDTH_2X, MAD_WIDTH_1X};
+    for (unsigned i = 0; i < sizeof(order); i++)
+        if (mask & order[i])
+            return order[i];
+    return MAD_WIDTH_1X;
+}
+
+static void negotiate(struct mad_port_info *a, struct mad_port_info *z)
+{
+    unsigned ext = a->link_speed_ext_enabled & z->link_speed_ext_enabled;
+    if (a->link_speed_ext_enabled == MAD_SPEED_EXT_ENABLED_NONE ||
+        z->link_speed_ext_enabled == MAD_SPEED_EXT_ENABLED_NONE)
+        ext = 0;
+    unsigned speed = highest(a->link_speed_enabled & z->link_speed_enabled);
+    a->link_width_active = z->link_width_active =
+        (uint8_t)widest(a->link_width_enabled & z->link_width_enabled);
+    a->link_speed_active = z->link_speed_active = (uint8_t)(speed ? speed : MAD_SPEED_SDR);
+    a->link_speed_ext_active = z->link_speed_ext_active = (uint8_t)highest(ext);
+}
+
+void link_trained(struct sim *s, struct sim_port *p)
+{
+    struct sim_port *peer = peer_of(s, p);
+    p->training = false;
+    if (!may_train(s, p))
+        return;
+    negotiate(&p->pi, &peer->pi);
+    p->pi.port_state = peer->pi.port_state = MAD_PORT_INIT;
+    p->pi.port_physical_state = peer->pi.port_physical_state = MAD_PHYS_LINK_UP;
+    announce(s, p, NULL);
+    announce(s, peer, NULL);
+}
+
+void port_saw_traffic(struct sim *s, struct sim_port *p)
+{
+    if (p->pi.port_state != MAD_PORT_ARMED)
+        return;
+    p->pi.port_state = MAD_PORT_ACTIVE;
+    announce(s, p, NULL);
+}
+
+// --- Mellanox ExtPortInfo: FDR10 ---
+
+static struct sim_port *mlnx_target(struct sim *s, const struct sma_req *r)
+{
+    if (r->node->vendor_id != 0x2c9)
+        return NULL;
+    return is_switch(r->node) ? port_at(s, r->node, r->am & 0xff) : r->in;
+}
+
+uint16_t mlnx_port_get(struct sim *s, struct sma_req *r)
+{
+    const struct sim_port *p = mlnx_target(s, r);
+    if (!p)
+        return MAD_STATUS_BAD_METHOD_ATTR;
+    struct mad_mlnx_ext_port_info x = {
+        .link_speed_supported = p->fdr10 ? MAD_MLNX_SPEED_FDR10 : 0,
+        .link_speed_enabled = p->fdr10 ? MAD_MLNX_SPEED_FDR10 : 0,
+        .link_speed_active = p->fdr10 && p->pi.port_state > MAD_PORT_DOWN ? MAD_MLNX_SPEED_FDR10 : 0,
+    };
+    mad_mlnx_ext_port_info_encode(&x, r->data);
+    return 0;
+}
+
+// Taken and ignored: nothing here is slower or faster for it.
+uint16_t mlnx_port_set(struct sim *s, struct sma_req *r)
+{
+    return mlnx_target(s, r) ? 0 : MAD_STATUS_BAD_METHOD_ATTR;
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of sim/ share. See sim.c for the map of the files and for who owns what.
+#ifndef WEFT_SIM_SIM_PRIV_H
+#define WEFT_SIM_SIM_PRIV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/hash.h"
+#include "lib/loop.h"
+#include "lib/rng.h"
+#include "mad/mad.h"
+#include "sim/sim.h"
+
+#define NONE 0xffffffffu
+#define SIM_HOP_LIMIT 64 // LID-routed: more hops than that is a loop
+#define SIM_SPEEDS_HDR (MAD_SPEED_EXT_FDR | MAD_SPEED_EXT_EDR | MAD_SPEED_EXT_HDR)
+
+// Header bytes that routing reads and writes in place, without decoding the whole MAD at every hop.
+enum {
+    MAD_AT_CLASS = 1,
+    MAD_AT_METHOD = 3,
+    MAD_AT_STATUS = 4,
+    MAD_AT_HOP_POINTER = 6,
+    MAD_AT_HOP_COUNT = 7,
+    MAD_AT_TID = 8,
+    MAD_AT_ATTR = 16,
+    MAD_AT_ATTR_MOD = 20,
+    MAD_AT_M_KEY = 24,
+    MAD_AT_DR_SLID = 32,
+    MAD_AT_DR_DLID = 34,
+    MAD_AT_DATA = 64,
+    MAD_AT_INITIAL_PATH = 128,
+    MAD_AT_RETURN_PATH = 192,
+};
+
+static inline uint16_t wire_u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+static inline uint32_t wire_u32(const uint8_t *p)
+{
+    return (uint32_t)wire_u16(p) << 16 | wire_u16(p + 2);
+}
+static inline uint64_t wire_u64(const uint8_t *p)
+{
+    return (uint64_t)wire_u32(p) << 32 | wire_u32(p + 4);
+}
+static inline void wire_put_u16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)(v >> 8);
+    p[1] = (uint8_t)v;
+}
+static inline void wire_put_u32(uint8_t *p, uint32_t v)
+{
+    wire_put_u16(p, (uint16_t)(v >> 16));
+    wire_put_u16(p + 2, (uint16_t)v);
+}
+
+struct sim_port {
+    struct mad_port_info pi; // what the device knows; what a Get shows is derived (sim_port.c)
+    uint64_t guid;           // end ports
+    uint32_t node;
+    uint32_t peer;    // port at the other end of the cable, NONE
+    uint32_t clients; // first attached transport, index into sim.client, NONE
+    uint8_t num;
+    bool unplugged; // the cable, or one of its ends, is cut
+    bool disabled;  // PortPhysicalState Disabled was set
+    bool training;  // an EV_LINK_UP is on its way
+    bool fdr10;
+    bool lease_runs;
+    int64_t lease_end;
+    // Tables as they stand on the wire, allocated at the first Set; NULL reads as after power-up.
+    uint8_t *p_keys; // p_key_blocks() * 64
+    uint8_t *sltovl; // switch: by input port, 8 bytes each; adapter: 8 bytes
+    uint8_t *vlarb;  // 4 * 64
+    uint8_t *guids;  // guid_cap rounded up to 8, * 8
+    uint64_t counter[SIM_COUNTERS];
+};
+
+struct sim_switch {
+    struct mad_switch_info si;
+    uint32_t node;
+    uint8_t *lft;         // cap bytes of sim.lft_pool, meaningful where `written` says so
+    uint64_t *written;    // a bit a block
+    uint64_t garbage;     // seed of what an unwritten block reads as
+    uint8_t *mft;         // position-major, two bytes an MLID; NULL = all zero
+    uint32_t lft_entries; // cap, bounded
+};
+
+struct not_kept { // a field, or a whole attribute when field is NULL
+    uint16_t attr_id;
+    const struct mad_field *field;
+};
+
+struct sim_node {
+    uint64_t guid, sys_guid;
+    uint32_t first_port; // of port 0 (switch) or 1
+    uint32_t sw;         // index into sim.sw, NONE
+    uint32_t vendor_id, revision;
+    uint16_t device_id, partition_cap;
+    uint8_t type, num_ports;
+    bool dead;
+    uint16_t slow;      // service time is multiplied by this
+    uint32_t queued;    // in the agent's queue
+    int64_t busy_until; // of the agent
+    struct not_kept *not_kept;
+    uint32_t num_not_kept;
+    char desc[64];
+};
+
+// A MAD under way. Owned by the queue it stands in: ready list, event heap, or the function that runs it.
+enum flight_op {
+    FLIGHT_ORIGINATE, // begins at end port `port`
+    FLIGHT_ARRIVE,    // has crossed a cable into `port`
+    FLIGHT_TRANSIT,   // directed route, the agent on the way has had its time
+    FLIGHT_SERVED,    // the agent has had its time
+    FLIGHT_RETURN,    // an answer leaves by the directed route back
+};
+struct flight {
+    struct flight *next;
+    uint32_t port; // where it is: port it came in by, or end port it begins at
+    enum flight_op op;
+    uint16_t slid, dlid; // of the LID-routed leg
+    bool lid_leg;        // LID-routed now (class 0x81 may change between legs)
+    bool vl15;
+    bool in_queue; // counted in sim_node.queued
+    uint8_t hops;
+    uint8_t sl;
+    uint16_t p_key;
+    bool grh;
+    uint8_t sgid[16];
+    uint32_t src_qp;
+    uint8_t mad[MAD_SIZE];
+};
+
+enum ev_kind {
+    EV_FLIGHT,
+    EV_TRAP,      // a notice is repeated: index into sim.trap
+    EV_LINK_UP,   // training of a port's link ends
+    EV_GO_ACTIVE, // an ARMED port saw traffic
+};
+struct ev {
+    int64_t due;
+    uint64_t seq;
+    enum ev_kind kind;
+    uint32_t i;
+    struct flight *flight;
+};
+
+struct sim_trap { // sent, not yet repressed
+    bool used;
+    uint32_t port; // end port it is sent from
+    uint32_t gen;  // of the slot, so that a stale EV_TRAP is recognised
+    uint16_t number;
+    uint16_t repeats;
+    uint8_t notice[MAD_SMP_DATA_SIZE];
+};
+
+struct client {
+    struct transport t;
+    struct sim *sim;
+    uint32_t port;
+    uint32_t next; // on the same port
+    uint32_t cookie;
+    bool issm, used;
+    char device[64];
+};
+
+struct sim {
+    struct loop *loop;
+    struct sim_opts o;
+    struct rng rng;
+    struct sim_node *node;
+    struct sim_port *port;
+    struct sim_switch *sw;
+    uint32_t num_nodes, num_ports, num_switches;
+    uint32_t default_port; // where sim_attach(0) goes
+    struct u64map by_guid, by_port_guid;
+    uint8_t *lft_pool;
+    uint64_t *written_pool;
+
+    // what is under way
+    int64_t now; // of the event that runs
+    uint64_t seq;
+    struct ev *heap;
+    uint32_t heap_n, heap_cap;
+    struct flight *ready, **ready_tail;
+    struct flight *free_flights;
+    struct flight **slab;
+    uint32_t slabs;
+    struct loop_timer timer;
+    struct loop_task task;
+    bool running;
+
+    struct client **client; // pointers: a struct transport must not move
+    uint32_t num_clients;
+    struct sim_trap *trap;
+    uint32_t num_traps;
+    uint64_t trap_tid;
+
+    struct sim_stats stats;
+    uint64_t digest;
+};
+
+static inline bool is_switch(const struct sim_node *n)
+{
+    return n->type == MAD_NODE_SWITCH;
+}
+static inline struct sim_node *node_of(const struct sim *s, const struct sim_port *p)
+{
+    return &s->node[p->node];
+}
+static inline uint32_t port_index(const struct sim *s, const struct sim_port *p)
+{
+    return (uint32_t)(p - s->port);
+}
+// Port `num` of a node, NULL when there is none.
+static inline struct sim_port *port_at(const struct sim *s, const struct sim_node *n, unsigned num)
+{
+    unsigned first = is_switch(n) ? 0 : 1;
+    return num < first || num > n->num_ports ? NULL : &s->port[n->first_port + num - first];
+}
+// The port that has the LID, M_Key and capabilities: port 0 of a switch, the port itself otherwise.
+static inline struct sim_port *end_port(const struct sim *s, struct sim_port *p)
+{
+    struct sim_node *n = node_of(s, p);
+    return is_switch(n) ? &s->port[n->first_port] : p;
+}
+static inline struct sim_port *peer_of(const struct sim *s, const struct sim_port *p)
+{
+    return p->peer == NONE ? NULL : &s->port[p->peer];
+}
+static inline bool has_lid(const struct sim_port *p, uint16_t lid)
+{
+    return p->pi.lid != 0 && lid >= p->pi.lid && lid < p->pi.lid + (1u << p->pi.lmc);
+}
+struct sim_node *sim_node_by_guid(const struct sim *s, uint64_t guid);
+struct sim_port *sim_port_by(const struct sim *s, uint64_t node_guid, unsigned num);
+
+// --- sim_queue.c: flights and events ---
+struct flight *flight_new(struct sim *s); // zeroed but for the MAD
+void flight_free(struct sim *s, struct flight *f);
+void flight_ready(struct sim *s, struct flight *f);           // runs in this turn
+void flight_at(struct sim *s, struct flight *f, int64_t due); // runs at `due`
+void event_at(struct sim *s, enum ev_kind kind, uint32_t i, int64_t due);
+void queue_init(struct sim *s);
+void queue_done(struct sim *s);
+
+// --- sim_route.c: movement ---
+void route_run(struct sim *s, struct flight *f); // until it parks or ends; takes it
+bool link_passes(const struct sim *s, const struct sim_port *p, bool vl15);
+
+// --- sim_client.c: transports ---
+// Gives the MAD to a client of the end port; true when one took it. Does not take the flight.
+bool client_deliver(struct sim *s, struct sim_port *end, struct flight *f);
+bool client_has_sm(const struct sim *s, const struct sim_port *end);
+
+// --- sim_smp.c: the subnet management agent ---
+struct sma_req {
+    struct sim_node *node;
+    struct sim_port *in;  // the port the SMP came in by
+    struct sim_port *end; // whose M_Key counts
+    uint8_t *data;        // 64 bytes, request's and then answer's
+    uint32_t am;
+    bool m_key_matches;
+};
+typedef uint16_t sma_fn(struct sim *s, struct sma_req *r); // MAD status; nothing is changed unless it is 0
+struct sma_attr {
+    uint16_t id;
+    bool switch_only;
+    sma_fn *get, *set; // NULL: no such method
+};
+// Works a request off in place. True: it is to be answered with *ret_status; false: silence.
+bool sma_process(struct sim *s, struct flight *f, uint16_t *ret_status);
+
+// --- sim_tables.c: tables and small attributes ---
+sma_fn p_key_get, p_key_set, guid_info_get, guid_info_set, sltovl_get, sltovl_set, vlarb_get, vlarb_set,
+    lft_block_get, lft_block_set, mft_get, mft_set, port_states_get;
+// Where the switch sends a LID: LFT_DROP beyond LinearFDBTop, anything in blocks that nobody wrote.
+uint8_t lft_entry(const struct sim *s, const struct sim_switch *w, uint16_t lid);
+void lft_preload(struct sim *s, struct sim_switch *w, const uint8_t *from,
+                 unsigned lids); // lids <= lft_entries
+bool mft_has(const struct sim_switch *w, uint16_t mlid, unsigned port);
+void tables_forget(struct sim *s, struct sim_port *p); // as after power-up
+void lft_forget(struct sim *s, struct sim_switch *w);
+unsigned p_key_cap(const struct sim *s, const struct sim_port *p);
+uint16_t p_key_at(const struct sim *s, const struct sim_port *p, unsigned index);
+// Whether the port's table has a key that may talk with `key` (one of both a full member).
+bool p_key_matches(const struct sim *s, const struct sim_port *p, uint16_t key);
+
+// --- sim_port.c: PortInfo and links ---
+sma_fn port_info_get, port_info_set, mlnx_port_get, mlnx_port_set;
+void port_power_up(struct sim *s, struct sim_port *p); // factory state of what a Set can change
+void link_down(struct sim *s, struct sim_port *p, const struct sim_port *by_set); // both ends
+void link_try_up(struct sim *s, struct sim_port *p); // trains when both ends allow it
+void link_trained(struct sim *s, struct sim_port *p);
+void port_saw_traffic(struct sim *s, struct sim_port *p); // ARMED becomes ACTIVE
+
+// --- sim_pma.c ---
+bool pma_process(struct sim *s, struct flight *f, uint16_t *ret_status); // as sma_process()
+
+// --- sim_trap.c ---
+void trap_link_state(struct sim *s, struct sim_node *n); // PortStateChange and trap 128
+void trap_local_change(struct sim *s, struct sim_port *end, bool desc, bool width, bool speed);
+void trap_bad_m_key(struct sim *s, struct sim_port *end, const struct flight *f);
+void trap_port_errors(struct sim *s, struct sim_port *end, unsigned num, uint16_t number); // 129..131
+void trap_repress(struct sim *s, struct sim_port *end, const uint8_t *notice);
+void trap_forget(struct sim *s, const struct sim_port *end);
+void trap_event(struct sim *s, uint32_t i);
+
+#endif
