@@ -338,7 +338,9 @@ static void virtual_wait(struct loop *l)
         l->now.ns = l->heap[0].due;
 }
 
-static void turn(struct loop *l)
+// A turn in two halves: whoever waits for something looks between them, before the loop blocks or virtual
+// time moves on.
+static void turn_run(struct loop *l)
 {
     l->stamp = mono_now();
     if (l->clock == LOOP_REAL)
@@ -346,8 +348,11 @@ static void turn(struct loop *l)
     run_tasks(l);
     if (timer_due(l))
         run_timers(l);
+}
 
-    if (!ring_empty(&l->queue) || timer_due(l) || l->stop) {
+static void turn_poll(struct loop *l)
+{
+    if (!ring_empty(&l->queue) || timer_due(l)) {
         if (mono_sub(l->stamp, l->polled) >= POLL_EVERY_NS)
             poll_now(l, EVLOOP_NONBLOCK);
     } else if (l->clock == LOOP_VIRTUAL) {
@@ -364,8 +369,11 @@ void loop_run(struct loop *l)
     assert(!l->running); // nothing nests a loop
     l->running = true;
     l->stop = false;
-    while (!l->stop)
-        turn(l);
+    while (!l->stop) {
+        turn_run(l);
+        if (!l->stop)
+            turn_poll(l);
+    }
     l->running = false;
 }
 
@@ -389,8 +397,11 @@ bool loop_run_until(struct loop *l, const bool *flag, int64_t deadline_ns)
     loop_timer_after(&deadline, deadline_ns);
     l->running = true;
     l->stop = false;
-    while (!*(const volatile bool *)flag && !expired && !l->stop)
-        turn(l);
+    while (!*flag && !expired && !l->stop) {
+        turn_run(l);
+        if (!*flag && !expired && !l->stop)
+            turn_poll(l);
+    }
     l->running = false;
     loop_timer_cancel(&deadline);
     return *flag;

@@ -26,7 +26,7 @@ static void hook(void *arg, enum log_level level, const char *event, const char 
 }
 
 // stderr goes to a pipe so that the sink itself can be looked at.
-static int sink;
+static int sink, real_stderr;
 
 static int setup(void **state)
 {
@@ -34,6 +34,7 @@ static int setup(void **state)
     if (pipe2(p, O_CLOEXEC | O_NONBLOCK) < 0)
         return -1;
     fcntl(p[1], F_SETPIPE_SZ, 1 << 20);
+    real_stderr = dup(STDERR_FILENO);
     dup2(p[1], STDERR_FILENO);
     close(p[1]);
     sink = p[0];
@@ -48,6 +49,7 @@ static int teardown(void **state)
     log_set_hook(NULL, NULL);
     log_set_clock(NULL);
     buf_done(&seen);
+    dup2(real_stderr, STDERR_FILENO);
     close(sink);
     return 0;
 }
