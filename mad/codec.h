@@ -6,23 +6,26 @@
 // bit and width (counted from the attribute's first bit, most significant first, as the IBTA tables do) and
 // the format for people:
 //
-//     F(name, ctype, first_bit, width, format)                        a number
-//     A(name, ctype, first_bit, width, count, format)                 an array of numbers, bytes or
-//     characters, packed S(name, ctype, first_bit, width, count, stride, format)         the same, elements
-//     stride bits apart R(first_bit, width)  RS(first_bit, width, count, stride)        reserved: skipped in
-//     decode, 0 in encode FC(name, ctype, first_bit, width, format, component)            a number that is a
-//     component of an SA record, with its AC(name, ctype, first_bit, width, count, format, component)     bit
-//     in the component mask
+//     F(name, ctype, first_bit, width, format)                  a number
+//     A(name, ctype, first_bit, width, count, format)           an array: numbers, bytes or characters,
+//     packed S(name, ctype, first_bit, width, count, stride, format)   the same, elements stride bits apart
+//     R(first_bit, width)                                       reserved: skipped in decode, 0 in encode
+//     RS(first_bit, width, count, stride)                       the same, several
+//     FC(name, ctype, first_bit, width, format, component)      a component of an SA record, and
+//     AC(name, ctype, first_bit, width, count, format, component)   its bit in the component mask
 //
 // From the rows come the host struct (struct mad_<name>, host byte order), mad_<name>_decode(),
 // mad_<name>_encode(), the table mad_attr_<name> that printers, the JSON writer, the simulator and the tests
-// walk, and the component match of the SA. Another folder declares an attribute of its own the same way: see
-// mad/attr/rows_struct.h.
+// walk, and the component match of the SA. Another folder declares an attribute of its own the same way:
+// mad/attr/rows_struct.h, mad/attr/define.h.
 //
 // Struct owners: all tables are constant. Host structs belong to the caller and hold no pointers. Threads:
 // everything here is pure and may run anywhere. Wire buffers are trusted only in length: a caller passes at
-// least wire_bytes bytes; any content decodes. Departures from the standard: none meant; what the public
-// standard leaves open is said in the .def.
+// least wire_bytes bytes; any content decodes. Departures from the standard: none meant; what no public text
+// settles is said in the .def.
+//
+// Files: codec.c (tables, lookups), print.c (text), mad.h and mad.c (constants, names, whole MADs),
+// attr/*.def (the rows), attr/bits.h (one element between wire and host).
 #ifndef WEFT_MAD_CODEC_H
 #define WEFT_MAD_CODEC_H
 
@@ -56,17 +59,6 @@ enum mad_format {
     MAD_FMT_SPEED_EXT2_MASK,
 };
 
-// How an element lies on the wire; computed from the row so that the engine need not.
-enum mad_kind {
-    MAD_KIND_RESERVED,
-    MAD_KIND_U8, // aligned, as wide as its host type
-    MAD_KIND_U16,
-    MAD_KIND_U32,
-    MAD_KIND_U64,
-    MAD_KIND_BITS8, // within one byte, host type of one byte
-    MAD_KIND_ANY,   // anything else; the bytes it touches are at most 8
-};
-
 // One row. Elements are numbers of up to 64 bits.
 struct mad_field {
     const char *name;   // NULL: reserved
@@ -77,7 +69,6 @@ struct mad_field {
     uint16_t offset;    // in the host struct
     uint8_t size;       // bytes of a host element: 1, 2, 4 or 8
     uint8_t format;     // enum mad_format
-    uint8_t kind;       // enum mad_kind
     bool is_array;
     int8_t component; // bit in the SA component mask, -1: none
 };
@@ -99,6 +90,9 @@ struct mad_attr {
     uint16_t struct_size;
     uint16_t nfields; // rows, reserved ones included
     const struct mad_field *fields;
+    void (*decode)(const uint8_t *restrict wire, void *restrict ret_host); // by mad_attr_decode()
+    void (*encode)(const void *restrict host,
+                   uint8_t *restrict wire); // by mad_attr_encode(), which clears the wire
 };
 
 // name, the standard's name, class, id, bytes on the wire, methods

@@ -7,19 +7,9 @@
 //     #include "mad/attr/x.def"
 //     };
 //     #include "mad/attr/rows_undef.h"
-//     extern const struct mad_attr mad_attr_x;
+//     MAD_DECLARE(x)
 //
-// and in one .c, for the table:
-//
-//     #include "mad/attr/rows_table.h"
-//     #define ATTR struct mad_x
-//     static const struct mad_field x_fields[] = {
-//     #include "mad/attr/x.def"
-//     };
-//     #undef ATTR
-//     #include "mad/attr/rows_undef.h"
-//
-// No include guard: used once a group of attributes.
+// and in one .c the table and the functions: see define.h. No include guard: used once a group of attributes.
 #define MAD_ROW_FITS(ctype, width) _Static_assert(sizeof(ctype) * 8 >= (width), "host type too narrow")
 #define F(name, ctype, first_bit, width, format)                                                             \
     ctype name;                                                                                              \

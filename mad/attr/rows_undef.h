@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends what rows_struct.h or rows_table.h began.
+// Ends what rows_struct.h or a part of define.h began.
 #undef F
 #undef A
 #undef S
@@ -10,4 +10,3 @@
 #undef RS
 #undef MAD_ROW
 #undef MAD_ROW_FITS
-#undef MAD_ROW_KIND

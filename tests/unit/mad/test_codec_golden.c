@@ -141,9 +141,10 @@ static void port_info_rest(void **state)
     expect(
         &mad_attr_port_info,
         "0102030405060708 0000000000000000 0000 0000 00000000 1122 0000 00 00 00 00 00 00 c5 00"
-        "0a 0b 15 00 00 c0 00 0f 3344 5566 7788 00 e0 13 89 99aa 00bbccdd 0000 00 1e",
+        "0a 0b 15 16 17 c0 00 0f 3344 5566 7788 00 e0 13 89 99aa 00bbccdd 0000 00 1e",
         "m_key=0x0102030405060708 diag_code=0x1122 m_key_protect_bits=3 lmc=5 master_sm_sl=10 init_type=11 "
-        "vl_high_limit=0x15 init_type_reply=12 partition_enforcement_inbound=1 "
+        "vl_high_limit=0x15 vl_arbitration_high_cap=0x16 vl_arbitration_low_cap=0x17 init_type_reply=12 "
+        "partition_enforcement_inbound=1 "
         "partition_enforcement_outbound=1 "
         "filter_raw_inbound=1 filter_raw_outbound=1 m_key_violations=0x3344 p_key_violations=0x5566 "
         "q_key_violations=0x7788 client_reregister=1 multicast_pkey_trap_suppression_enabled=3 "
