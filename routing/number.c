@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequence numbers of destinations, of which the engines take the modulo (Dmodc: Gliksberg et al., IEEE Micro
+// 40(1), 2020).
+//
+// Hosts: leaf by leaf, leaves that are near each other (a pod) side by side, within that by name; on a leaf
+// by slot, so that hosts which are absent leave holes and the slots of all leaves stay aligned with the
+// uplinks. Other end nodes (aggregation nodes, gateways) and the switches' own LIDs have sequences of their
+// own, so that they do not skew the hosts'. The further LIDs of an LMC range follow their base.
+//
+// Divider: how many ways upwards were chosen among below a switch; what is left of the sequence number after
+// the division is what tells destinations apart there.
+#include "routing/route_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DIVIDER_MAX (1u << 20)
+
+struct naming {
+    const struct rgraph *g;
+    const struct rorder *o;
+    const bool *leaf;
+};
+
+// Leaves first, then by level, name (numbers as numbers) and GUID.
+static int switch_cmp(const void *a, const void *b, void *arg)
+{
+    const struct naming *c = arg;
+    const struct fabric *f = c->g->f;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (c->leaf[x] != c->leaf[y])
+        return c->leaf[x] ? -1 : 1;
+    if (c->o->tiered[c->g->comp[x]] && c->o->tiered[c->g->comp[y]] && c->o->rank[x] != c->o->rank[y])
+        return c->o->rank[x] < c->o->rank[y] ? -1 : 1;
+    int r = strverscmp(fabric_desc(f, fabric_switch(f, x)), fabric_desc(f, fabric_switch(f, y)));
+    if (r)
+        return r;
+    return c->g->guid[x] < c->g->guid[y] ? -1 : c->g->guid[x] > c->g->guid[y];
+}
+
+// Takes the leaves in order; with each, those that are as near to it as the nearest of the others.
+static void cluster(const struct rgraph *g, const struct rorder *o, struct rcolumn *c, const uint32_t *leaf,
+                    uint32_t num, bool *done, uint32_t *ret)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < num; i++) {
+        if (done[leaf[i]])
+            continue;
+        rcolumn_run(c, g, o, leaf[i]);
+        uint32_t near = RCOST_NONE;
+        for (uint32_t k = i + 1; k < num; k++) {
+            if (!done[leaf[k]] && c->cost[leaf[k]] < near)
+                near = c->cost[leaf[k]];
+        }
+        for (uint32_t k = i; k < num; k++) {
+            uint32_t v = leaf[k];
+            if (!done[v] && (k == i || (near != RCOST_NONE && c->cost[v] <= near))) {
+                done[v] = true;
+                ret[n++] = v;
+            }
+        }
+    }
+}
+
+static void set_dividers(const struct rgraph *g, const struct rorder *o, uint32_t *divider)
+{
+    uint32_t max_rank = 0;
+    for (uint32_t s = 0; s < g->n; s++) {
+        divider[s] = 1;
+        if (o->tiered[g->comp[s]] && o->rank[s] > max_rank)
+            max_rank = o->rank[s];
+    }
+    for (uint32_t r = 0; r <= max_rank; r++) {
+        for (uint32_t s = 0; s < g->n; s++) {
+            if (o->rank[s] != r || !o->tiered[g->comp[s]])
+                continue;
+            uint32_t up = 0;
+            for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++)
+                up += o->rank[g->g[i].peer] > r;
+            for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+                uint32_t w = g->g[i].peer;
+                if (o->rank[w] > r && divider[s] * up > divider[w] && divider[s] * up <= DIVIDER_MAX)
+                    divider[w] = divider[s] * up;
+            }
+        }
+    }
+}
+
+static uint32_t width_of(const struct rgraph *g, uint32_t s)
+{
+    uint32_t w = 0;
+    for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
+        if (g->d[i].is_host && g->d[i].slot + 1 > w)
+            w = g->d[i].slot + 1;
+    }
+    return w;
+}
+
+static uint32_t uplinks_of(const struct rgraph *g, const struct rorder *o, uint32_t s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+        if (o->rank[g->g[i].peer] > o->rank[s])
+            n += g->g[i].num_ports;
+    }
+    return n < 255 ? n : 255;
+}
+
+static uint32_t most_common(const uint32_t hist[256])
+{
+    uint32_t best = 1;
+    for (uint32_t i = 1; i < 256; i++) {
+        if (hist[i] > hist[best] || (hist[i] == hist[best] && hist[i] > 0))
+            best = i;
+    }
+    return best;
+}
+
+// Numbers a leaf's hosts may take: so many that each leaf begins at the same uplink, when a leaf's hosts fill
+// its uplinks; when they fill half of them or fewer, leaves take turns.
+static uint32_t stride_unit(const struct rgraph *g, const struct rorder *o, const uint32_t *leaf,
+                            uint32_t num)
+{
+    uint32_t widths[256] = {0}, ups[256] = {0};
+    for (uint32_t i = 0; i < num; i++) {
+        widths[width_of(g, leaf[i]) & 255]++;
+        ups[uplinks_of(g, o, leaf[i])]++;
+    }
+    uint32_t w = most_common(widths), u = most_common(ups);
+    return w < u ? u / (u / w) : u;
+}
+
+static void number_hosts(struct rgraph *g, const struct rorder *o, const uint32_t *leaf, uint32_t num)
+{
+    uint32_t unit = stride_unit(g, o, leaf, num), base = 0;
+    for (uint32_t l = 0; l < num; l++) {
+        uint32_t s = leaf[l];
+        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
+            if (g->d[i].is_host)
+                g->d[i].seq = base + g->d[i].slot + g->d[i].lid_offset;
+        }
+        base += (width_of(g, s) + unit - 1) / unit * unit;
+    }
+}
+
+static void number_others(struct rgraph *g, const uint32_t *order, const bool *leaf)
+{
+    uint32_t ends = 0, own = 0;
+    for (uint32_t k = 0; k < g->n; k++) {
+        uint32_t s = order[k], *seq;
+        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
+            struct rdest *d = &g->d[i];
+            if (d->is_host && leaf[s])
+                continue;
+            seq = d->port == 0 ? &own : &ends;
+            if (d->lid_offset == 0)
+                ++*seq;
+            d->seq = *seq - 1 + d->lid_offset;
+        }
+    }
+}
+
+void rnumbers_assign(struct rgraph *g, const struct rorder *o, struct rcolumn *scratch, struct arena *a,
+                     struct rnumbers *ret)
+{
+    bool *leaf = ARENA_NEW_N(a, g->n + 1, bool), *done = ARENA_NEW_N(a, g->n + 1, bool);
+    uint32_t *order = ARENA_NEW_N(a, g->n + 1, uint32_t), num = 0;
+    for (uint32_t s = 0; s < g->n; s++) {
+        leaf[s] = g->hosts[s] > 0 && (o->foot[s] || !o->tiered[g->comp[s]]);
+        num += leaf[s];
+        order[s] = s;
+    }
+    struct naming c = {g, o, leaf};
+    qsort_r(order, g->n, sizeof(*order), switch_cmp, &c);
+    ret->dest_switch = arena_memdup(a, order, (g->n + 1) * sizeof(*order));
+    cluster(g, o, scratch, order, num, done, ret->dest_switch);
+    ret->divider = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    set_dividers(g, o, ret->divider);
+    number_hosts(g, o, ret->dest_switch, num);
+    number_others(g, ret->dest_switch, leaf);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routing: dispatch. See route.h for the face; the engines' parts, in reading order:
+//   graph.c   the compact switch graph of a snapshot
+//   order.c   the total order of switches with one top per component (updn)
+//   column.c  paths from all switches to one
+//   number.c  sequence numbers of destinations, dividers of switches
+//   fill.c    which port each destination gets
+//   file.c    tables read from a dump
+// and, sharing nothing with them: verify.c (the proof), plan.c (waves), trace.c (one path).
+// No thread: what runs in parallel is handed to the caller's struct par. Scratch memory is an arena that
+// lives as long as the call.
+#include "routing/route_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/err.h"
+
+static const char *const engine_names[] = {
+    [ROUTE_AUTO] = "auto", [ROUTE_UPDN] = "updn", [ROUTE_MINHOP] = "minhop", [ROUTE_FILE] = "file"};
+
+const char *route_engine_name(enum route_engine e)
+{
+    return e >= ROUTE_AUTO && e <= ROUTE_FILE ? engine_names[e] : "?";
+}
+
+int route_engine_parse(const char *name, enum route_engine *ret)
+{
+    for (unsigned i = 0; i < sizeof(engine_names) / sizeof(engine_names[0]); i++) {
+        if (strcmp(name, engine_names[i]) == 0) {
+            *ret = (enum route_engine)i;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+// The component with most switches: its top is what a person is told.
+static uint32_t main_component(const struct rgraph *g, struct arena *a)
+{
+    uint32_t *size = ARENA_NEW_N(a, g->num_comps + 1, uint32_t), best = 0;
+    for (uint32_t s = 0; s < g->n; s++)
+        size[g->comp[s]]++;
+    for (uint32_t c = 1; c < g->num_comps; c++) {
+        if (size[c] > size[best])
+            best = c;
+    }
+    return best;
+}
+
+static void explain(const struct rgraph *g, const struct rorder *o, const struct route_opts *opts,
+                    enum route_engine engine, uint32_t comp, struct route_result *r)
+{
+    const char *asked = opts->engine == ROUTE_AUTO ? "auto: " : "asked for: ";
+    if (engine == ROUTE_MINHOP) {
+        snprintf(r->why, sizeof(r->why), "%sshortest paths, which may have credit loops", asked);
+        return;
+    }
+    if (g->n == 0) {
+        snprintf(r->why, sizeof(r->why), "%sno switch, nothing to route", asked);
+        return;
+    }
+    r->top_guid = g->guid[o->top[comp]];
+    char parts[60] = "";
+    if (g->num_comps > 1)
+        snprintf(parts, sizeof(parts), ", %u parts routed each for itself", g->num_comps);
+    snprintf(r->why, sizeof(r->why), "%sup*/down*, no credit loop on one VL; ranks from %s, top %.40s%s",
+             asked, o->source, fabric_desc(g->f, fabric_switch(g->f, o->top[comp])), parts);
+}
+
+static int compute(const struct fabric *f, const struct route_opts *o, enum route_engine engine,
+                   struct arena *a, struct route_result *ret, struct err *e)
+{
+    struct rgraph g;
+    struct rorder order;
+    rgraph_build(f, a, &g);
+    int rc = rorder_build(&g, o, a, &order, e);
+    if (rc)
+        return rc;
+    struct route_result r = {.engine = engine};
+    r.tables = tables_new(f, f->top_lid, route_engine_name(engine));
+    rfill(&g, &order, engine == ROUTE_UPDN, o->par, a, r.tables);
+    explain(&g, &order, o, engine, main_component(&g, a), &r);
+    tables_seal(r.tables, false);
+    *ret = r;
+    return 0;
+}
+
+static int read_file(const struct fabric *f, const struct route_opts *o, struct route_result *ret,
+                     struct err *e)
+{
+    struct fabric_tables *t;
+    int rc = rfile_read(f, o->file_text, o->file_len, &t, e);
+    if (rc)
+        return rc;
+    tables_seal(t, false);
+    *ret = (struct route_result){.tables = t, .engine = ROUTE_FILE};
+    snprintf(ret->why, sizeof(ret->why), "asked for: tables from a file");
+    return 0;
+}
+
+int route_compute(const struct fabric *f, const struct route_opts *o, struct route_result *ret, struct err *e)
+{
+    if (o->engine == ROUTE_FILE)
+        return read_file(f, o, ret, e);
+    struct arena *a = arena_new();
+    enum route_engine engine = o->engine == ROUTE_MINHOP ? ROUTE_MINHOP : ROUTE_UPDN;
+    int rc = compute(f, o, engine, a, ret, e);
+    arena_free(a);
+    return rc;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// For routing/ only, and not for verify.c, which must not share what it proves.
+//
+// Everything here lives in the caller's scratch arena and dies with one route_compute().
+#ifndef WEFT_ROUTING_ROUTE_PRIV_H
+#define WEFT_ROUTING_ROUTE_PRIV_H
+
+#include "fabric/fabric.h"
+#include "fabric/tables.h"
+#include "lib/arena.h"
+#include "routing/route.h"
+
+// All usable cables from one switch to one neighbour.
+struct rgroup {
+    uint32_t peer;       // dense switch number
+    uint32_t first_port; // in rgraph.ports
+    uint32_t num_ports;
+};
+
+// A LID and where it leaves the switches.
+struct rdest {
+    uint16_t lid;
+    uint8_t port;       // of the switch it hangs on; 0: that switch itself
+    uint8_t lid_offset; // within an LMC range
+    bool is_host;
+    uint32_t slot; // position among the ports of its switch that lead to no switch, used or not
+    uint32_t seq;  // what the modulo is taken of; see number.c
+};
+
+// The compact switch graph: cables that can carry traffic, grouped by neighbour, neighbours in GUID order.
+struct rgraph {
+    const struct fabric *f;
+    uint32_t n;     // switches
+    uint32_t *goff; // n + 1: groups of switch s are g[goff[s]] .. g[goff[s + 1] - 1]
+    struct rgroup *g;
+    uint32_t num_groups;
+    uint8_t *ports;
+    uint32_t *doff; // n + 1: destinations of switch s, by port, then LID
+    struct rdest *d;
+    uint32_t *comp; // connected component of each switch
+    uint32_t num_comps;
+    uint64_t *guid;
+    uint32_t *hosts; // host adapters on it
+};
+void rgraph_build(const struct fabric *f, struct arena *a, struct rgraph *ret);
+
+// The total order of switches; see order.c. rank is what it came from (tier, or distance).
+struct rorder {
+    uint32_t *rank;     // higher is nearer the roots
+    uint32_t *pos;      // position in the total order: up is towards the greater
+    uint32_t *by_pos;   // the inverse
+    uint32_t *top;      // per component, the one top
+    bool *tiered;       // per component: ranks are levels of a tree, not distances
+    bool *foot;         // no neighbour of lower rank, in a tiered component: crossing it is a down-up turn
+    const char *source; // in words, of the largest component
+};
+// 0, or -ENOENT when no given root is in the fabric.
+int rorder_build(const struct rgraph *g, const struct route_opts *o, struct arena *a, struct rorder *ret,
+                 struct err *e);
+
+// Paths from every switch to one, t.
+struct rcolumn {
+    uint32_t *cost; // RCOST_NONE: no path
+    bool *down;     // goes down from here (always true under minhop)
+    bool ordered;   // up*/down*; otherwise plain shortest paths
+    // work space
+    uint32_t *key, *bucket, *entry_next, *entry_node, num_entries;
+};
+#define RCOST_NONE 0xffffffffu
+#define RCOST_FOOT 64u // added for crossing a foot: any path within the tree is preferred
+void rcolumn_init(struct rcolumn *c, const struct rgraph *g, bool ordered, struct arena *a);
+void rcolumn_run(struct rcolumn *c, const struct rgraph *g, const struct rorder *o, uint32_t t);
+// Whether group i (index into g->g) of switch s leads towards t on a shortest legal path.
+bool rcolumn_candidate(const struct rcolumn *c, const struct rgraph *g, const struct rorder *o, uint32_t t,
+                       uint32_t s, uint32_t i);
+
+// Sequence numbers of destinations and modulo dividers of switches; see number.c.
+struct rnumbers {
+    uint32_t *divider;     // per switch
+    uint32_t *dest_switch; // switches in the order in which their destinations are counted
+};
+void rnumbers_assign(struct rgraph *g, const struct rorder *o, struct rcolumn *scratch, struct arena *a,
+                     struct rnumbers *ret);
+
+// Fills all tables. ordered: up*/down*, otherwise shortest paths.
+void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *par, struct arena *a,
+           struct fabric_tables *t);
+
+// file.c
+int rfile_read(const struct fabric *f, const char *text, size_t len, struct fabric_tables **ret,
+               struct err *e);
+
+static inline void rpar_run(struct par *p, unsigned n, void (*task)(void *arg, unsigned i), void *arg)
+{
+    if (p) {
+        p->run(p, n, task, arg);
+        return;
+    }
+    for (unsigned i = 0; i < n; i++)
+        task(arg, i);
+}
+
+#endif

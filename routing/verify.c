@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proof of forwarding tables. It shares no code with what makes them: it reads cables from the snapshot
+// and entries from the tables, and follows every entry itself.
+//
+// Per destination the entries of all switches are a graph with one edge out of each: walking from each source
+// with memory visits every switch once. On the way it notes which channel (a directed cable between switches)
+// is entered after which; those dependencies must have no cycle (Dally and Seitz), or packets that wait for
+// each other's buffers can wait for ever. Injection from and delivery to end ports adds channels at which no
+// cycle can pass, so they are left out.
+//
+// Parallel over blocks of 64 LIDs, each task with scratch memory of its own; the result does not depend on
+// how many there are. Cost: O(switches x LIDs).
+#include "routing/route.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/arena.h"
+
+#define LINK_DEAD 0xffffffffu // no usable cable, or no such port
+#define LINK_END 0xfffffffeu  // to an end node
+#define BLOCK LFT_BLOCK
+
+struct cables {
+    const struct fabric *f;
+    const struct fabric_tables *t;
+    uint32_t n;
+    uint32_t ports; // per switch, numbers 0 .. ports - 1
+    uint32_t words; // of 64 bits, for a set of ports
+    uint32_t *link; // [switch * ports + port]: switch at the far end, or LINK_*
+    uint32_t *part; // connected part of a switch
+    bool *source;   // switch walked from
+    uint32_t num_sources;
+};
+
+struct fault_at {
+    enum route_fault fault;
+    uint32_t sw;
+    uint16_t lid;
+};
+
+struct task {
+    struct arena *a;
+    uint64_t pairs, disconnected, unreached;
+    uint32_t max_hops;
+    struct fault_at first;
+    uint64_t *dep;   // [channel * words]: ports that are left by next
+    uint8_t *used;   // channel carries something
+    uint8_t *next;   // [64][switch]
+    uint8_t *state;  // per switch: PENDING, or enum route_fault + 1 once known; 0 not visited
+    uint16_t *depth; // links between switches up to the end
+    uint32_t *path;
+};
+#define PENDING 0xff
+
+struct job {
+    struct cables c;
+    struct task *task;
+    uint32_t num_tasks, num_blocks;
+};
+
+// --- the cables ---
+
+static void read_cables(struct cables *c, const struct verify_opts *o, struct arena *a)
+{
+    const struct fabric *f = c->f;
+    c->n = f->num_switches;
+    for (uint32_t s = 0; s < c->n; s++) {
+        uint32_t ports = f->node[f->switch_node[s]].num_ports + 1u;
+        c->ports = ports > c->ports ? ports : c->ports;
+    }
+    c->words = (c->ports + 63) / 64;
+    c->link = ARENA_NEW_N(a, (size_t)c->n * c->ports + 1, uint32_t);
+    c->source = ARENA_NEW_N(a, c->n + 1, bool);
+    memset(c->link, 0xff, (size_t)c->n * c->ports * sizeof(*c->link));
+    for (uint32_t s = 0; s < c->n; s++) {
+        const struct node *n = &f->node[f->switch_node[s]];
+        bool ends = false;
+        for (unsigned num = 1; num <= n->num_ports; num++) {
+            const struct port *p = &f->port[n->first_port + num];
+            if (!port_valid(p->peer))
+                continue;
+            const struct node *far = &f->node[f->port[p->peer.i].node.i];
+            bool is_switch = far->type == NODE_SWITCH;
+            c->link[(size_t)s * c->ports + num] = is_switch ? far->sw : LINK_END;
+            ends |= !is_switch;
+        }
+        c->source[s] = ends || o->all_switches;
+        c->num_sources += c->source[s];
+    }
+}
+
+static void find_parts(struct cables *c, struct arena *a)
+{
+    uint32_t *stack = ARENA_NEW_N(a, c->n + 1, uint32_t);
+    c->part = ARENA_NEW_N(a, c->n + 1, uint32_t);
+    memset(c->part, 0xff, c->n * sizeof(*c->part));
+    for (uint32_t s = 0; s < c->n; s++) {
+        if (c->part[s] != ID_NONE)
+            continue;
+        uint32_t top = 0;
+        c->part[s] = s;
+        stack[top++] = s;
+        while (top > 0) {
+            uint32_t v = stack[--top];
+            for (uint32_t p = 1; p < c->ports; p++) {
+                uint32_t w = c->link[(size_t)v * c->ports + p];
+                if (w < c->n && c->part[w] == ID_NONE) {
+                    c->part[w] = s;
+                    stack[top++] = w;
+                }
+            }
+        }
+    }
+}
+
+// The switch and port where a LID's end port hangs; false when on none.
+static bool end_of(const struct fabric *f, uint32_t lid, uint32_t *ret_sw, uint8_t *ret_port)
+{
+    const struct port *p = &f->port[f->lid_port[lid]];
+    const struct node *n = &f->node[p->node.i];
+    *ret_port = 0;
+    if (n->type != NODE_SWITCH) {
+        if (!port_valid(p->peer))
+            return false;
+        const struct port *far = &f->port[p->peer.i];
+        n = &f->node[far->node.i];
+        *ret_port = far->num;
+    }
+    *ret_sw = n->sw;
+    return n->type == NODE_SWITCH;
+}
+
+// --- the walk ---
+
+static uint32_t far_end(const struct cables *c, uint32_t sw, uint8_t port)
+{
+    return port < c->ports ? c->link[(size_t)sw * c->ports + port] : LINK_DEAD;
+}
+
+// What the entry of a switch says for the destination that hangs on port `port` of switch `sw`: ROUTE_OK
+// with *ret_next when it leads on to another switch, or ID_NONE there when it arrives.
+static enum route_fault follow(const struct cables *c, uint32_t v, uint8_t out, uint32_t sw, uint8_t port,
+                               uint32_t *ret_next)
+{
+    *ret_next = ID_NONE;
+    if (v == sw && out == port)
+        return ROUTE_OK;
+    if (out == LFT_DROP)
+        return ROUTE_NO_ENTRY;
+    if (out == 0)
+        return ROUTE_WRONG_END;
+    uint32_t w = far_end(c, v, out);
+    if (w == LINK_DEAD)
+        return ROUTE_DEAD_PORT;
+    if (w == LINK_END)
+        return ROUTE_WRONG_END;
+    *ret_next = w;
+    return ROUTE_OK;
+}
+
+static void depend(const struct cables *c, struct task *k, const uint8_t *next, uint32_t v, uint32_t w)
+{
+    size_t chan = (size_t)v * c->ports + next[v];
+    uint8_t out = next[w];
+    k->used[chan] = 1;
+    if (far_end(c, w, out) < c->n)
+        k->dep[chan * c->words + out / 64] |= 1ULL << (out % 64);
+}
+
+static enum route_fault walk(const struct cables *c, struct task *k, const uint8_t *next, uint32_t from,
+                             uint32_t sw, uint8_t port)
+{
+    uint32_t n = 0, v = from, w;
+    enum route_fault r;
+    uint16_t depth = 0;
+    for (;;) {
+        if (k->state[v] != 0) {
+            r = k->state[v] == PENDING ? ROUTE_LOOP : (enum route_fault)(k->state[v] - 1);
+            depth = k->state[v] == PENDING ? 0 : (uint16_t)(k->depth[v] + 1);
+            break;
+        }
+        k->state[v] = PENDING;
+        k->path[n++] = v;
+        r = follow(c, v, next[v], sw, port, &w);
+        if (w == ID_NONE)
+            break;
+        depend(c, k, next, v, w);
+        v = w;
+    }
+    while (n > 0) {
+        v = k->path[--n];
+        k->state[v] = (uint8_t)(r + 1);
+        k->depth[v] = depth++;
+    }
+    return r;
+}
+
+static void note_fault(struct task *k, enum route_fault fault, uint32_t sw, uint16_t lid)
+{
+    if (k->first.fault == ROUTE_OK)
+        k->first = (struct fault_at){fault, sw, lid};
+}
+
+static void prove_lid(const struct cables *c, struct task *k, const uint8_t *next, uint16_t lid)
+{
+    uint32_t sw = ID_NONE;
+    uint8_t port = 0;
+    bool attached = end_of(c->f, lid, &sw, &port);
+    if (!attached)
+        sw = ID_NONE;
+    memset(k->state, 0, c->n);
+    k->pairs += c->num_sources;
+    for (uint32_t s = 0; s < c->n; s++) {
+        if (!c->source[s])
+            continue;
+        enum route_fault r =
+            k->state[s] != 0 ? (enum route_fault)(k->state[s] - 1) : walk(c, k, next, s, sw, port);
+        if (r == ROUTE_OK) {
+            if (k->depth[s] > k->max_hops)
+                k->max_hops = k->depth[s];
+            continue;
+        }
+        bool wired = attached && c->part[s] == c->part[sw];
+        if (wired)
+            k->unreached++;
+        else
+            k->disconnected++;
+        // Without a path of cables nothing can arrive; but nothing may circle either.
+        if (wired || r == ROUTE_LOOP)
+            note_fault(k, r, s, lid);
+    }
+}
+
+static void prove_task(void *arg, unsigned i)
+{
+    struct job *j = arg;
+    struct task *k = &j->task[i];
+    const struct cables *c = &j->c;
+    uint32_t from = (uint32_t)((uint64_t)j->num_blocks * i / j->num_tasks);
+    uint32_t to = (uint32_t)((uint64_t)j->num_blocks * (i + 1) / j->num_tasks);
+    for (uint32_t b = from; b < to; b++) {
+        uint32_t lid0 = b * BLOCK, present = 0;
+        for (uint32_t l = 0; l < BLOCK; l++)
+            present += lid0 + l > 0 && lid0 + l <= c->f->top_lid && c->f->lid_port[lid0 + l] != ID_NONE;
+        if (present == 0)
+            continue;
+        for (uint32_t s = 0; s < c->n; s++) {
+            const uint8_t *row = tables_row(c->t, s);
+            for (uint32_t l = 0; l < BLOCK; l++)
+                k->next[l * (size_t)c->n + s] = lid0 < c->t->lids ? row[lid0 + l] : LFT_DROP;
+        }
+        for (uint32_t l = 0; l < BLOCK; l++) {
+            if (lid0 + l > 0 && lid0 + l <= c->f->top_lid && c->f->lid_port[lid0 + l] != ID_NONE)
+                prove_lid(c, k, k->next + l * (size_t)c->n, (uint16_t)(lid0 + l));
+        }
+    }
+}
+
+// --- dependencies ---
+
+// The next channel after `from` bits of channel chan's set: LINK_DEAD at the end.
+static uint32_t next_dep(const struct cables *c, const uint64_t *dep, size_t chan, uint32_t *at)
+{
+    while (*at < c->words * 64) {
+        uint64_t w = dep[chan * c->words + *at / 64] >> (*at % 64);
+        if (w == 0) {
+            *at = (*at / 64 + 1) * 64;
+            continue;
+        }
+        *at += (uint32_t)__builtin_ctzll(w) + 1;
+        uint32_t v = c->link[chan];
+        return v * c->ports + *at - 1;
+    }
+    return LINK_DEAD;
+}
+
+// A cycle of channels, its length in *ret_n, or NULL.
+static uint32_t *find_cycle(const struct cables *c, const uint64_t *dep, struct arena *a, uint32_t *ret_n)
+{
+    size_t chans = (size_t)c->n * c->ports;
+    uint8_t *colour = arena_alloc(a, chans + 1); // 1 on the stack, 2 done
+    uint32_t *stack = ARENA_NEW_N(a, chans + 1, uint32_t);
+    uint32_t *at = ARENA_NEW_N(a, chans + 1, uint32_t);
+    for (uint32_t start = 0; start < chans; start++) {
+        if (colour[start] != 0 || c->link[start] >= c->n)
+            continue;
+        uint32_t top = 0;
+        stack[0] = start;
+        at[0] = 0;
+        colour[start] = 1;
+        for (;;) {
+            uint32_t y = next_dep(c, dep, stack[top], &at[top]);
+            if (y == LINK_DEAD) {
+                colour[stack[top]] = 2;
+                if (top-- == 0)
+                    break;
+                continue;
+            }
+            if (colour[y] == 2)
+                continue;
+            if (colour[y] == 1) {
+                uint32_t i = top;
+                while (stack[i] != y)
+                    i--;
+                *ret_n = top + 1 - i;
+                return stack + i;
+            }
+            colour[y] = 1;
+            stack[++top] = y;
+            at[top] = 0;
+        }
+    }
+    return NULL;
+}
+
+// --- words ---
+
+static void add_text(char *buf, size_t size, const char *text)
+{
+    size_t n = strlen(buf), m = strlen(text);
+    if (n + m + 1 > size) {
+        if (n + 6 <= size || n >= 5)
+            memcpy(buf + (n + 6 <= size ? n : size - 6), " ...", 5);
+        return;
+    }
+    memcpy(buf + n, text, m + 1);
+}
+
+// "name[in/out]"; either number may be 0.
+static void hop_text(const struct fabric *f, uint32_t sw, unsigned in, unsigned out, char *buf, size_t size)
+{
+    char name[160];
+    const struct node *n = &f->node[f->switch_node[sw]];
+    fabric_port_name(f, (port_id){n->first_port}, name, sizeof(name));
+    char *bracket = strrchr(name, '[');
+    if (bracket)
+        *bracket = 0;
+    snprintf(buf, size, "%s[%u/%u]", name, in, out);
+}
+
+static unsigned far_port(const struct fabric *f, uint32_t sw, unsigned out)
+{
+    const struct port *p = &f->port[f->node[f->switch_node[sw]].first_port + out];
+    return port_valid(p->peer) ? f->port[p->peer.i].num : 0;
+}
+
+static unsigned start_text(const struct fabric *f, uint32_t sw, char *buf, size_t size)
+{
+    const struct node *n = &f->node[f->switch_node[sw]];
+    for (unsigned num = 1; num <= n->num_ports; num++) {
+        const struct port *p = &f->port[n->first_port + num];
+        if (port_valid(p->peer) && f->node[f->port[p->peer.i].node.i].type != NODE_SWITCH) {
+            char name[160];
+            snprintf(buf, size, "%s -> ", fabric_port_name(f, p->peer, name, sizeof(name)));
+            return num;
+        }
+    }
+    return 0;
+}
+
+static const char *fault_text(enum route_fault r)
+{
+    switch (r) {
+    case ROUTE_OK:
+        return "arrives";
+    case ROUTE_NO_ENTRY:
+        return "no entry there";
+    case ROUTE_DEAD_PORT:
+        return "that port has no usable cable";
+    case ROUTE_WRONG_END:
+        return "which is another node";
+    case ROUTE_LOOP:
+        return "which was passed before: a loop";
+    case ROUTE_CREDIT_LOOP:
+        return "credit loop";
+    }
+    return "?";
+}
+
+static void path_text(const struct cables *c, const struct fault_at *at, char *buf, size_t size,
+                      struct arena *a)
+{
+    char hop[300], name[160];
+    uint32_t sw = ID_NONE, v = at->sw, w;
+    uint8_t port = 0;
+    if (!end_of(c->f, at->lid, &sw, &port))
+        sw = ID_NONE;
+    snprintf(buf, size, "to LID %u (%s): ", at->lid,
+             fabric_port_name(c->f, (port_id){c->f->lid_port[at->lid]}, name, sizeof(name)));
+    hop[0] = 0;
+    unsigned in = start_text(c->f, v, hop, sizeof(hop));
+    add_text(buf, size, hop);
+    bool *seen = ARENA_NEW_N(a, c->n + 1, bool);
+    for (;;) {
+        uint8_t out = tables_port(c->t, v, at->lid);
+        hop_text(c->f, v, in, out == LFT_DROP ? 0 : out, hop, sizeof(hop));
+        add_text(buf, size, hop);
+        if (seen[v])
+            break;
+        seen[v] = true;
+        follow(c, v, out, sw, port, &w);
+        if (w == ID_NONE)
+            break;
+        add_text(buf, size, " -> ");
+        in = far_port(c->f, v, out);
+        v = w;
+    }
+    snprintf(hop, sizeof(hop), ", %s", fault_text(at->fault));
+    add_text(buf, size, hop);
+}
+
+static void cycle_text(const struct cables *c, const uint32_t *cycle, uint32_t n, char *buf, size_t size)
+{
+    char hop[300];
+    snprintf(buf, size, "credit loop over %u cables: ", n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t before = cycle[(i + n - 1) % n];
+        hop_text(c->f, cycle[i] / c->ports, far_port(c->f, before / c->ports, before % c->ports),
+                 cycle[i] % c->ports, hop, sizeof(hop));
+        add_text(buf, size, hop);
+        add_text(buf, size, " -> ");
+    }
+    add_text(buf, size, "back to the first");
+}
+
+// --- together ---
+
+static void new_task(const struct cables *c, struct task *k)
+{
+    size_t chans = (size_t)c->n * c->ports + 1;
+    k->a = arena_new();
+    k->dep = ARENA_NEW_N(k->a, chans * c->words, uint64_t);
+    k->used = ARENA_NEW_N(k->a, chans, uint8_t);
+    k->next = ARENA_NEW_N(k->a, (size_t)c->n * BLOCK + 1, uint8_t);
+    k->state = ARENA_NEW_N(k->a, c->n + 1, uint8_t);
+    k->depth = ARENA_NEW_N(k->a, c->n + 1, uint16_t);
+    k->path = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
+}
+
+static void merge(struct job *j, struct route_proof *r, struct fault_at *first)
+{
+    const struct cables *c = &j->c;
+    struct task *k0 = &j->task[0];
+    size_t chans = (size_t)c->n * c->ports;
+    for (uint32_t i = 0; i < j->num_tasks; i++) {
+        struct task *k = &j->task[i];
+        r->pairs += k->pairs;
+        r->disconnected += k->disconnected;
+        r->unreached += k->unreached;
+        r->max_hops = k->max_hops > r->max_hops ? k->max_hops : r->max_hops;
+        if (first->fault == ROUTE_OK)
+            *first = k->first;
+        for (size_t x = 0; i > 0 && x < chans * c->words; x++)
+            k0->dep[x] |= k->dep[x];
+        for (size_t x = 0; i > 0 && x < chans; x++)
+            k0->used[x] |= k->used[x];
+    }
+    for (size_t x = 0; x < chans * c->words; x++)
+        r->dependencies += (uint32_t)__builtin_popcountll(k0->dep[x]);
+    for (size_t x = 0; x < chans; x++)
+        r->channels += k0->used[x];
+}
+
+static void conclude(struct job *j, const struct verify_opts *o, struct route_proof *r, struct arena *a)
+{
+    struct fault_at first = {.fault = ROUTE_OK};
+    uint32_t n = 0;
+    merge(j, r, &first);
+    uint32_t *cycle = find_cycle(&j->c, j->task[0].dep, a, &n);
+    r->fault = first.fault;
+    if (r->fault == ROUTE_OK && cycle && !o->allow_credit_loops)
+        r->fault = ROUTE_CREDIT_LOOP;
+    r->ok = r->fault == ROUTE_OK;
+    if (first.fault != ROUTE_OK)
+        path_text(&j->c, &first, r->counter_example, sizeof(r->counter_example), a);
+    else if (cycle)
+        cycle_text(&j->c, cycle, n, r->counter_example, sizeof(r->counter_example));
+}
+
+bool route_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
+                  struct route_proof *ret)
+{
+    *ret = (struct route_proof){.ok = true};
+    if (t->num_switches != f->num_switches) {
+        ret->ok = false;
+        ret->fault = ROUTE_NO_ENTRY;
+        snprintf(ret->counter_example, sizeof(ret->counter_example),
+                 "the tables are of another fabric: %u switches, %u here", t->num_switches, f->num_switches);
+        return false;
+    }
+    if (f->num_switches == 0)
+        return true;
+    struct arena *a = arena_new();
+    struct job j = {.c = {.f = f, .t = t}, .num_blocks = f->top_lid / BLOCK + 1u};
+    read_cables(&j.c, o, a);
+    find_parts(&j.c, a);
+    j.num_tasks = o->par && o->par->width > 1 ? o->par->width : 1;
+    if (j.num_tasks > j.num_blocks)
+        j.num_tasks = j.num_blocks;
+    j.task = ARENA_NEW_N(a, j.num_tasks, struct task);
+    for (uint32_t i = 0; i < j.num_tasks; i++)
+        new_task(&j.c, &j.task[i]);
+    if (o->par) {
+        o->par->run(o->par, j.num_tasks, prove_task, &j);
+    } else {
+        for (uint32_t i = 0; i < j.num_tasks; i++)
+            prove_task(&j, i);
+    }
+    conclude(&j, o, ret, a);
+    for (uint32_t i = 0; i < j.num_tasks; i++)
+        arena_free(j.task[i].a);
+    arena_free(a);
+    return ret->ok;
+}
