@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/arena.h"
+#include "lib/err.h"
+#include "lib/guid.h"
+
+static const char *const level_names[] = {"error", "warning", "notice", "remote", "debug", NULL};
+static const char *const engine_names[] = {"auto", "updn", "minhop", "file", NULL};
+static const char *const sim_state_names[] = {"factory", "file", NULL};
+static const char *const sim_time_names[] = {"real", "virtual", NULL};
+
+#define AT(member) offsetof(struct config, member)
+
+static const struct opt_row fabric_rows[] = {
+    {.name = "name",
+     .type = OPT_STRING,
+     .offset = offsetof(struct config_fabric, name),
+     .def = "default",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Name of the fabric in the database, the API and the command line"},
+    {.name = "port",
+     .type = OPT_STRING,
+     .offset = offsetof(struct config_fabric, port),
+     .def = "",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Local InfiniBand port as device or device/number, such as mlx5_0/1; empty takes the first "
+            "InfiniBand port that is not down"},
+    {.name = "simulate",
+     .type = OPT_STRING,
+     .offset = offsetof(struct config_fabric, simulate),
+     .def = "",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Run on a simulated fabric instead of a port: a name such as rail-1024 or ft3-64-8, or a "
+            "topology file"},
+    {0},
+};
+
+static const struct opt_row sm_rows[] = {
+    {.name = "priority",
+     .type = OPT_INT,
+     .offset = AT(priority),
+     .min = 0,
+     .max = 15,
+     .def = "8",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Priority in the election of the master; the highest wins, the lowest GUID breaks ties"},
+    {.name = "sm_key",
+     .type = OPT_GUID,
+     .offset = AT(sm_key),
+     .def = "0x0",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "SM_Key shown to other subnet managers"},
+    {.name = "subnet_prefix",
+     .type = OPT_GUID,
+     .offset = AT(subnet_prefix),
+     .def = "0xfe80000000000000",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "GidPrefix of every end port"},
+    {.name = "sweep_interval",
+     .type = OPT_DURATION,
+     .offset = AT(sweep_interval),
+     .min = 0,
+     .max = 3600e9,
+     .def = "1s",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Time between light sweeps: one SwitchInfo per switch and one request per listed exception; 0s "
+            "turns them off"},
+    {.name = "subnet_timeout",
+     .type = OPT_INT,
+     .offset = AT(subnet_timeout),
+     .min = 0,
+     .max = 31,
+     .def = "18",
+     .unit = "4.096 us x 2^n",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "PortInfo.SubnetTimeOut; it also sets how often a lost trap is repeated"},
+    {.name = "packet_life",
+     .type = OPT_INT,
+     .offset = AT(packet_life),
+     .min = 0,
+     .max = 31,
+     .def = "18",
+     .unit = "4.096 us x 2^n",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "SwitchInfo.LifeTimeValue; 20 and above never drop"},
+    {.name = "hoq_life_switch",
+     .type = OPT_INT,
+     .offset = AT(hoq_life_switch),
+     .min = 0,
+     .max = 31,
+     .def = "18",
+     .unit = "4.096 us x 2^n",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "PortInfo.HOQLife of ports towards switches"},
+    {.name = "hoq_life_host",
+     .type = OPT_INT,
+     .offset = AT(hoq_life_host),
+     .min = 0,
+     .max = 31,
+     .def = "16",
+     .unit = "4.096 us x 2^n",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "PortInfo.HOQLife of ports towards adapters and routers"},
+    {.name = "vl_stall_count",
+     .type = OPT_INT,
+     .offset = AT(vl_stall_count),
+     .min = 1,
+     .max = 7,
+     .def = "7",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "PortInfo.VLStallCount"},
+    {.name = "max_vls",
+     .type = OPT_INT,
+     .offset = AT(max_vls),
+     .min = 1,
+     .max = 5,
+     .def = "5",
+     .unit = "code: 1 = VL0 .. 5 = VL0-14",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "Most operational VLs that are negotiated; a live link's are never changed"},
+    {.name = "phy_errors",
+     .type = OPT_INT,
+     .offset = AT(phy_errors),
+     .min = 0,
+     .max = 15,
+     .def = "8",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "PortInfo.LocalPhyErrors, the threshold of trap 129"},
+    {.name = "overrun_errors",
+     .type = OPT_INT,
+     .offset = AT(overrun_errors),
+     .min = 0,
+     .max = 15,
+     .def = "8",
+     .reload = OPT_RELOAD_RESWEEP,
+     .doc = "PortInfo.OverrunErrors, the threshold of trap 130"},
+    {0},
+};
+
+static const struct opt_row routing_rows[] = {
+    {.name = "engine",
+     .type = OPT_ENUM,
+     .offset = AT(engine),
+     .names = engine_names,
+     .def = "auto",
+     .reload = OPT_RELOAD_RESTART,
+     .doc =
+         "Routing engine; auto chooses and says why. minhop may leave credit loops: see allow_credit_loops"},
+    {.name = "roots",
+     .type = OPT_STRINGS,
+     .offset = AT(roots),
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "NodeGUIDs of the root switches of updn; empty derives them from the topology"},
+    {.name = "lft_file",
+     .type = OPT_STRING,
+     .offset = AT(lft_file),
+     .def = "",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Tables for engine file, in the form of OpenSM's dump"},
+    {.name = "adopt",
+     .type = OPT_BOOL,
+     .offset = AT(adopt),
+     .def = "true",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Keep tables that are found on the switches at start when they are proved; weft reroute replaces "
+            "them"},
+    {.name = "allow_credit_loops",
+     .type = OPT_BOOL,
+     .offset = AT(allow_credit_loops),
+     .def = "false",
+     .reload = OPT_RELOAD_RESTART,
+     .doc =
+         "Program tables although the proof finds a cycle of buffer dependencies, which can stop the fabric"},
+    {0},
+};
+
+static const struct opt_row mad_rows[] = {
+    {.name = "window",
+     .type = OPT_INT,
+     .offset = AT(window),
+     .min = 1,
+     .max = 4096,
+     .def = "256",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Management datagrams on the wire at once, in all"},
+    {.name = "device_window",
+     .type = OPT_INT,
+     .offset = AT(device_window),
+     .min = 1,
+     .max = 64,
+     .def = "16",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Most of them to one device; it starts at 4, grows on success and shrinks on loss"},
+    {.name = "timeout",
+     .type = OPT_DURATION,
+     .offset = AT(timeout),
+     .min = 10e6,
+     .max = 10e9,
+     .def = "200ms",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Wait for the first try of a request to a device that has not answered yet"},
+    {.name = "retries",
+     .type = OPT_INT,
+     .offset = AT(retries),
+     .min = -1,
+     .max = 15,
+     .def = "-1",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Tries after the first; -1 is the engine's own choice"},
+    {0},
+};
+
+static const struct opt_row sim_rows[] = {
+    {.name = "state",
+     .type = OPT_ENUM,
+     .offset = AT(sim_state),
+     .names = sim_state_names,
+     .def = "factory",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "How a simulated fabric begins: factory (no LIDs, ports in INIT) or as the file says"},
+    {.name = "time",
+     .type = OPT_ENUM,
+     .offset = AT(sim_time),
+     .names = sim_time_names,
+     .def = "real",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Clock of a simulated fabric: real, or virtual (jumps from event to event)"},
+    {.name = "seed",
+     .type = OPT_INT,
+     .offset = AT(sim_seed),
+     .min = 0,
+     .max = 9e15,
+     .def = "1",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Seed of everything random in a simulated fabric"},
+    {.name = "latency",
+     .type = OPT_DURATION,
+     .offset = AT(sim_latency),
+     .min = 0,
+     .max = 1e9,
+     .def = "0s",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "One-way delay of a simulated link"},
+    {.name = "service",
+     .type = OPT_DURATION,
+     .offset = AT(sim_service),
+     .min = 0,
+     .max = 1e9,
+     .def = "0s",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Time that a simulated device takes for one request"},
+    {.name = "loss",
+     .type = OPT_DOUBLE,
+     .offset = AT(sim_loss),
+     .min = 0,
+     .max = 1,
+     .def = "0",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "Share of management datagrams that a simulated fabric loses"},
+    {.name = "vl15_buffer",
+     .type = OPT_INT,
+     .offset = AT(sim_vl15_buffer),
+     .min = 1,
+     .max = 65536,
+     .def = "64",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Management datagrams that a simulated device can hold"},
+    {.name = "dead_nodes",
+     .type = OPT_INT,
+     .offset = AT(sim_dead_nodes),
+     .min = 0,
+     .max = 65536,
+     .def = "0",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Nodes of a simulated fabric that never answer"},
+    {0},
+};
+
+const struct opt_row config_rows[] = {
+    {.name = "log_level",
+     .type = OPT_ENUM,
+     .offset = AT(log_level),
+     .names = level_names,
+     .def = "remote",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "Most talkative level that is logged: error (weft failed), warning, notice (the fabric changed), "
+            "remote (a peer misbehaves), debug"},
+    {.name = "state_dir",
+     .type = OPT_STRING,
+     .offset = AT(state_dir),
+     .def = "/var/lib/weft",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Folder of meta.db: LIDs, events"},
+    {.name = "socket",
+     .type = OPT_STRING,
+     .offset = AT(socket),
+     .def = "/run/weft/weft.sock",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Unix socket of the API; the weft command uses it"},
+    {.name = "http_address",
+     .type = OPT_STRING,
+     .offset = AT(http_address),
+     .def = "127.0.0.1",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Address of the HTTP API, which is read only; loopback unless you know better"},
+    {.name = "http_port",
+     .type = OPT_INT,
+     .offset = AT(http_port),
+     .min = 0,
+     .max = 65535,
+     .def = "8470",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Port of the HTTP API; 0 turns it off"},
+    {.name = "fabrics",
+     .type = OPT_LIST,
+     .offset = AT(fabrics),
+     .sub = fabric_rows,
+     .elem_size = sizeof(struct config_fabric),
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "The fabrics to manage; without this list one, named default, on the first usable port"},
+    {.name = "sm", .type = OPT_SECTION, .sub = sm_rows, .doc = "The InfiniBand subnet manager"},
+    {.name = "routing", .type = OPT_SECTION, .sub = routing_rows, .doc = "Routes"},
+    {.name = "mad", .type = OPT_SECTION, .sub = mad_rows, .doc = "Management datagrams"},
+    {.name = "sim", .type = OPT_SECTION, .sub = sim_rows, .doc = "Simulated fabrics"},
+    {0},
+};
+
+int config_load(struct config *c, struct arena *a, const char *path, struct err *e)
+{
+    opt_defaults(config_rows, c, a);
+    if (path == NULL) {
+        if (access(CONFIG_DEFAULT_PATH, F_OK) != 0)
+            return 0;
+        path = CONFIG_DEFAULT_PATH;
+    }
+    return opt_load_file(config_rows, c, a, path, e);
+}
+
+int config_parse_port(const char *text, struct arena *a, const char **ret_device, int *ret_num, struct err *e)
+{
+    const char *slash = strrchr(text, '/');
+    char *end;
+
+    *ret_device = NULL;
+    *ret_num = 0;
+    if (text[0] == 0)
+        return 0;
+    if (slash == NULL) {
+        *ret_device = arena_strdup(a, text);
+        return 0;
+    }
+    long n = strtol(slash + 1, &end, 10);
+    if (slash == text || slash[1] == 0 || *end != 0 || n < 1 || n > 254)
+        return err_set(e, -EINVAL, "port", "\"%s\" is not a port; write device/number, such as mlx5_0/1",
+                       text);
+    *ret_device = arena_strndup(a, text, (size_t)(slash - text));
+    *ret_num = (int)n;
+    return 0;
+}
+
+void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *o)
+{
+    sm_opts_default(o);
+    o->fabric = fabric;
+    o->engine = (enum route_engine)c->engine;
+    o->priority = (uint8_t)c->priority;
+    o->sm_key = (uint64_t)c->sm_key;
+    o->subnet_prefix = c->subnet_prefix;
+    o->subnet_timeout = (uint8_t)c->subnet_timeout;
+    o->packet_life = (uint8_t)c->packet_life;
+    o->hoq_life_switch = (uint8_t)c->hoq_life_switch;
+    o->hoq_life_host = (uint8_t)c->hoq_life_host;
+    o->vl_stall_count = (uint8_t)c->vl_stall_count;
+    o->max_vls = (uint8_t)c->max_vls;
+    o->phy_errors = (uint8_t)c->phy_errors;
+    o->overrun_errors = (uint8_t)c->overrun_errors;
+    o->sweep_interval_ns = c->sweep_interval;
+    o->adopt = c->adopt;
+    o->allow_credit_loops = c->allow_credit_loops;
+}
+
+void config_sim_opts(const struct config *c, struct sim_opts *o)
+{
+    *o = (struct sim_opts){
+        .seed = (uint64_t)c->sim_seed,
+        .link_latency_ns = c->sim_latency,
+        .service_ns = c->sim_service,
+        .loss = c->sim_loss,
+        .vl15_buffer = (unsigned)c->sim_vl15_buffer,
+        .keep_state = c->sim_state == CONFIG_SIM_FILE,
+        .dead_nodes = (unsigned)c->sim_dead_nodes,
+        .dead_nodes_seed = (uint64_t)c->sim_seed,
+    };
+}

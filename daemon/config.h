@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// weftd's configuration: /etc/weft/weft.yaml over the defaults, the command line over both. Every option is
+// one row in config.c; the commented sample file (etc/weft.yaml) and the man page are printed from the rows.
+#ifndef WEFT_DAEMON_CONFIG_H
+#define WEFT_DAEMON_CONFIG_H
+
+#include "lib/opt.h"
+#include "routing/route.h"
+#include "sim/sim.h"
+#include "sm/sm.h"
+
+struct arena;
+struct err;
+
+struct config_fabric { // one of `fabrics:`
+    const char *name;
+    const char *port;     // "mlx5_0/1"; empty = first usable
+    const char *simulate; // name or file; empty = hardware
+};
+
+struct config {
+    int log_level;
+    const char *state_dir;
+    const char *socket;
+    const char *http_address;
+    int64_t http_port;
+    struct opt_list fabrics; // of struct config_fabric; empty = one, "default"
+    // sm
+    int64_t priority, sm_key, subnet_timeout, packet_life, hoq_life_switch, hoq_life_host, vl_stall_count,
+        max_vls, phy_errors, overrun_errors;
+    uint64_t subnet_prefix;
+    int64_t sweep_interval;
+    // routing
+    int engine;
+    struct opt_strings roots;
+    const char *lft_file;
+    bool adopt, allow_credit_loops;
+    // mad
+    int64_t window, device_window, timeout, retries;
+    // sim
+    int sim_state, sim_time;
+    int64_t sim_seed, sim_latency, sim_service, sim_vl15_buffer, sim_dead_nodes;
+    double sim_loss;
+};
+
+enum config_sim_state {
+    CONFIG_SIM_FACTORY,
+    CONFIG_SIM_FILE,
+};
+enum config_sim_time {
+    CONFIG_SIM_REAL,
+    CONFIG_SIM_VIRTUAL,
+};
+
+extern const struct opt_row config_rows[];
+
+#define CONFIG_DEFAULT_PATH "/etc/weft/weft.yaml"
+
+// Defaults, then the file: path NULL = the default path if it is there. Strings live in the arena.
+int config_load(struct config *c, struct arena *a, const char *path, struct err *e);
+// "--port mlx5_0/1", "mlx5_0", "" -> device (copied into the arena, NULL = any) and number (0 = any).
+int config_parse_port(const char *text, struct arena *a, const char **ret_device, int *ret_num,
+                      struct err *e);
+void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *ret);
+void config_sim_opts(const struct config *c, struct sim_opts *ret);
+
+#endif

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+// weftd: reads the configuration, wires the parts together and runs the loop. The only place that knows all
+// folders.
+//
+//     config.c   option rows, defaults, what they mean to the parts
+//     fab.c      one managed fabric: transport, engine, manager; opened again when its port fails
+//     once.c     --once: bring up, print JSON, exit
+//     notify.c   readiness and watchdog messages to systemd
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "daemon/fab.h"
+#include "daemon/notify.h"
+#include "daemon/once.h"
+#include "fabric/writer.h"
+#include "lib/arena.h"
+#include "lib/buf.h"
+#include "lib/log.h"
+#include "lib/xalloc.h"
+
+struct args {
+    const char *config, *state, *simulate, *port, *offline, *dump_lft, *dump_subnet, *socket, *http;
+    bool once, check, print;
+    const char *set[64];
+    unsigned num_set;
+};
+
+struct weftd {
+    struct args args;
+    struct arena *arena;
+    struct config config;
+    struct loop *loop;
+    struct pool *pool;
+    struct db *db;
+    struct api *api;
+    struct fab **fab;
+    struct api_fabric **api_fabric;
+    unsigned num_fab;
+    struct once once;
+    char temp_state[300];
+    struct loop_signal *sig[3];
+    struct notify notify;
+};
+
+static const char usage[] =
+    "usage: weftd [options]\n"
+    "\n"
+    "  --config FILE          configuration (default: " CONFIG_DEFAULT_PATH " where it exists)\n"
+    "  --set SECTION.KEY=VALUE  one option over the file; may be repeated\n"
+    "  --state DIR            folder of meta.db\n"
+    "  --port DEV[/NUM]       local InfiniBand port, such as mlx5_0/1\n"
+    "  --simulate NAME|FILE   a simulated fabric instead: rail-1024, ft3-64-8, superpod-4, subnet-40960, or "
+    "a topology file\n"
+    "  --simulate-state factory|file  how it begins\n"
+    "  --once                 bring the fabric up, print one JSON object, exit 0, or 1 with \"ok\": false "
+    "and why\n"
+    "  --dump-lft FILE        with --once: the tables, as OpenSM writes them\n"
+    "  --dump-subnet DIR      with --once: weft.lst, weft.fdbs, weft.lft and weft.topo for ibdmchk and "
+    "others\n"
+    "  --offline NAME|FILE    serve a saved fabric for the weft command; nothing is managed\n"
+    "  --socket PATH          unix socket of the API (empty: none)\n"
+    "  --http ADDRESS:PORT    HTTP API (port 0: none)\n"
+    "  --check-config         read the configuration, say what is wrong, exit\n"
+    "  --print-sample-config  every option with its default, commented\n"
+    "  --print-man            the options as a man page\n"
+    "  --print-config         every option with its value after all is read\n"
+    "  --version, --help\n";
+
+enum {
+    OPT_CONFIG = 1000,
+    OPT_SET,
+    OPT_STATE,
+    OPT_PORT,
+    OPT_SIMULATE,
+    OPT_SIMULATE_STATE,
+    OPT_ONCE,
+    OPT_DUMP_LFT,
+    OPT_DUMP_SUBNET,
+    OPT_OFFLINE,
+    OPT_SOCKET,
+    OPT_HTTP,
+    OPT_CHECK,
+    OPT_SAMPLE,
+    OPT_MAN,
+    OPT_PRINT,
+    OPT_VERSION,
+    OPT_HELP,
+};
+
+static const struct option long_options[] = {
+    {"config", required_argument, NULL, OPT_CONFIG},
+    {"set", required_argument, NULL, OPT_SET},
+    {"state", required_argument, NULL, OPT_STATE},
+    {"port", required_argument, NULL, OPT_PORT},
+    {"simulate", required_argument, NULL, OPT_SIMULATE},
+    {"simulate-state", required_argument, NULL, OPT_SIMULATE_STATE},
+    {"once", no_argument, NULL, OPT_ONCE},
+    {"dump-lft", required_argument, NULL, OPT_DUMP_LFT},
+    {"dump-subnet", required_argument, NULL, OPT_DUMP_SUBNET},
+    {"offline", required_argument, NULL, OPT_OFFLINE},
+    {"socket", required_argument, NULL, OPT_SOCKET},
+    {"http", required_argument, NULL, OPT_HTTP},
+    {"check-config", no_argument, NULL, OPT_CHECK},
+    {"print-sample-config", no_argument, NULL, OPT_SAMPLE},
+    {"print-man", no_argument, NULL, OPT_MAN},
+    {"print-config", no_argument, NULL, OPT_PRINT},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},
+    {0},
+};
+
+static void add_set(struct args *a, const char *s)
+{
+    if (a->num_set < sizeof(a->set) / sizeof(a->set[0]))
+        a->set[a->num_set++] = s;
+}
+
+// What ends at once is done here; returns false to go on.
+static bool parse_one(int c, struct args *a, int *ret_status)
+{
+    *ret_status = 0;
+    switch (c) {
+    case OPT_CONFIG:
+        a->config = optarg;
+        return false;
+    case OPT_SET:
+        add_set(a, optarg);
+        return false;
+    case OPT_STATE:
+        a->state = optarg;
+        return false;
+    case OPT_PORT:
+        a->port = optarg;
+        return false;
+    case OPT_SIMULATE:
+        a->simulate = optarg;
+        return false;
+    case OPT_SIMULATE_STATE:
+        add_set(a, xasprintf("sim.state=%s", optarg));
+        return false;
+    case OPT_ONCE:
+        a->once = true;
+        return false;
+    case OPT_DUMP_LFT:
+        a->dump_lft = optarg;
+        return false;
+    case OPT_DUMP_SUBNET:
+        a->dump_subnet = optarg;
+        return false;
+    case OPT_OFFLINE:
+        a->offline = optarg;
+        return false;
+    case OPT_SOCKET:
+        a->socket = optarg;
+        return false;
+    case OPT_HTTP:
+        a->http = optarg;
+        return false;
+    case OPT_CHECK:
+    case OPT_PRINT:
+        a->check = true;
+        a->print |= c == OPT_PRINT;
+        return false;
+    case OPT_SAMPLE:
+        opt_write_sample(config_rows, stdout);
+        return true;
+    case OPT_MAN:
+        opt_write_man(config_rows, stdout);
+        return true;
+    case OPT_VERSION:
+        puts("weftd " WEFT_VERSION);
+        return true;
+    case OPT_HELP:
+        fputs(usage, stdout);
+        return true;
+    default:
+        fputs("try: weftd --help\n", stderr);
+        *ret_status = 2;
+        return true;
+    }
+}
+
+static int complain(const struct err *e)
+{
+    char text[700];
+    fprintf(stderr, "weftd: %s\n", err_str(e, text, sizeof(text)));
+    return 1;
+}
+
+static int apply_sets(struct weftd *w, struct err *e)
+{
+    for (unsigned i = 0; i < w->args.num_set; i++) {
+        const char *s = w->args.set[i], *eq = strchr(s, '=');
+        if (eq == NULL)
+            return err_set(e, -EINVAL, "--set", "\"%s\" is not SECTION.KEY=VALUE", s);
+        int rc = opt_set(config_rows, &w->config, w->arena, arena_strndup(w->arena, s, (size_t)(eq - s)),
+                         eq + 1, e);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int apply_http(struct weftd *w, struct err *e)
+{
+    const char *s = w->args.http, *colon = s ? strrchr(s, ':') : NULL;
+    char *end;
+    if (s == NULL)
+        return 0;
+    long port = strtol(colon ? colon + 1 : s, &end, 10);
+    if (*end != 0 || end == s || port < 0 || port > 65535)
+        return err_set(e, -EINVAL, "--http", "\"%s\" is not ADDRESS:PORT", s);
+    if (colon != NULL)
+        w->config.http_address = arena_strndup(w->arena, s, (size_t)(colon - s));
+    w->config.http_port = port;
+    return 0;
+}
+
+// The command line over the file. A one-shot or simulated run keeps its state in a temporary folder unless
+// told where, and needs no root.
+static int apply_args(struct weftd *w, struct err *e)
+{
+    struct args *a = &w->args;
+    struct config *c = &w->config;
+    int rc = apply_http(w, e);
+
+    if (rc != 0)
+        return rc;
+    if (a->simulate != NULL || a->port != NULL || c->fabrics.n == 0) {
+        struct config_fabric *f = arena_alloc(w->arena, sizeof(*f));
+        *f = (struct config_fabric){
+            .name = "default", .port = a->port ? a->port : "", .simulate = a->simulate ? a->simulate : ""};
+        c->fabrics.item = f;
+        c->fabrics.n = 1;
+    }
+    if (a->socket != NULL)
+        c->socket = a->socket;
+    if (a->state != NULL) {
+        c->state_dir = a->state;
+    } else if (a->once || a->simulate != NULL || a->offline != NULL) {
+        const char *tmp = getenv("TMPDIR");
+        snprintf(w->temp_state, sizeof(w->temp_state), "%s/weft-XXXXXX",
+                 tmp != NULL && tmp[0] != 0 ? tmp : "/tmp");
+        if (mkdtemp(w->temp_state) == NULL)
+            return err_set(e, -errno, w->temp_state, "no temporary folder can be made there (%s)",
+                           strerror(errno));
+        c->state_dir = w->temp_state;
+    }
+    return 0;
+}
+
+static void remove_temp_state(struct weftd *w)
+{
+    static const char *const file[] = {"meta.db", "meta.db-wal", "meta.db-shm", "weftd.lock"};
+    char path[400];
+    if (w->temp_state[0] == 0)
+        return;
+    for (size_t i = 0; i < sizeof(file) / sizeof(file[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", w->temp_state, file[i]);
+        unlink(path);
+    }
+    rmdir(w->temp_state);
+}
+
+static void on_terminate(void *arg)
+{
+    struct weftd *w = arg;
+    log_notice("stopping", "signal=yes");
+    loop_stop(w->loop);
+}
+
+static void on_hangup(void *arg)
+{
+    struct weftd *w = arg;
+    struct arena *a = arena_new();
+    struct config c;
+    struct err e = {0};
+    char text[700];
+
+    if (config_load(&c, a, w->args.config, &e) != 0) {
+        log_error("config-not-reloaded", "text=\"%s\"", err_str(&e, text, sizeof(text)));
+    } else {
+        w->config.log_level = c.log_level;
+        log_set_level((enum log_level)c.log_level);
+        log_notice("config-reloaded",
+                   "text=\"the log level is in force; other options take effect with a restart\"");
+    }
+    arena_free(a);
+}
+
+static void on_slow(void *arg, const char *area, int64_t ns)
+{
+    (void)arg;
+    log_debug("slow-callback", "area=%s ms=%lld", area, (long long)(ns / MONO_MS));
+}
+
+static void on_swept(void *arg, struct fab *f, const struct sm_sweep *s)
+{
+    struct weftd *w = arg;
+    if (w->args.once)
+        once_swept(&w->once, f, s);
+}
+
+static int open_db(struct weftd *w, struct err *e)
+{
+    struct db_open_report rep = {0};
+    w->db = db_open(w->loop, w->config.state_dir, &rep, e);
+    if (w->db == NULL)
+        return e->code ? e->code : -EIO;
+    if (rep.set_aside) {
+        log_error("database-set-aside",
+                  "text=\"meta.db was damaged; it is kept as %s and a new one is begun: LIDs are read back "
+                  "from the fabric\"",
+                  rep.set_aside_as);
+        db_event_add(
+            w->db,
+            &(struct db_event){
+                .wall_ns = wall_now_ns(),
+                .fabric = "",
+                .kind = "database-set-aside",
+                .severity = "error",
+                .subject = "meta.db",
+                .text = "meta.db was damaged and has been set aside; LIDs are read back from the fabric",
+                .data = ""});
+    }
+    return 0;
+}
+
+static int open_fabrics(struct weftd *w, struct err *e)
+{
+    struct fab_env env = {.loop = w->loop,
+                          .pool = w->pool,
+                          .db = w->db,
+                          .config = &w->config,
+                          .api = &w->api,
+                          .swept = on_swept,
+                          .arg = w};
+    const struct config_fabric *list = w->config.fabrics.item;
+    unsigned n = w->args.offline ? 1 : (unsigned)w->config.fabrics.n;
+
+    w->fab = xcalloc(n, sizeof(struct fab *));
+    w->api_fabric = xcalloc(n, sizeof(struct api_fabric *));
+    for (unsigned i = 0; i < n; i++) {
+        struct fab *f = w->args.offline ? fab_offline(&env, w->args.offline, e)
+                                        : fab_new(&env, &list[i], w->args.once, e);
+        if (f == NULL)
+            return e->code ? e->code : -EIO;
+        w->api_fabric[i] = fab_api(f);
+        w->fab[w->num_fab++] = f;
+    }
+    return 0;
+}
+
+static int open_api(struct weftd *w, struct err *e)
+{
+    struct api_context c = {.loop = w->loop,
+                            .pool = w->pool,
+                            .db = w->db,
+                            .fabric = w->api_fabric,
+                            .num_fabrics = w->num_fab,
+                            .started_wall_ns = wall_now_ns()};
+    struct api_opts o = {.address = w->config.http_address,
+                         .port = w->args.offline ? 0 : (int)w->config.http_port,
+                         .socket = w->config.socket[0] ? w->config.socket : NULL};
+    w->api = api_new(&c, &o, e);
+    return w->api != NULL ? 0 : e->code ? e->code : -EIO;
+}
+
+static void close_all(struct weftd *w)
+{
+    notify_stopping();
+    for (int i = 0; i < 3; i++)
+        if (w->sig[i] != NULL)
+            loop_signal_free(w->sig[i]);
+    notify_done(&w->notify);
+    api_free(w->api);
+    w->api = NULL;
+    pool_free(w->pool); // before the managers: no job may come back to them
+    for (unsigned i = 0; i < w->num_fab; i++)
+        fab_free(w->fab[i]);
+    free(w->fab);
+    free(w->api_fabric);
+    if (w->db != NULL)
+        db_close(w->db);
+    loop_free(w->loop);
+    remove_temp_state(w);
+    arena_free(w->arena);
+}
+
+static int dump(const char *path, const struct fabric *f, const struct fabric_tables *t,
+                int (*write)(const struct fabric *, const struct fabric_tables *, FILE *), struct err *e)
+{
+    FILE *out = fopen(path, "w");
+    if (out == NULL)
+        return err_set(e, -errno, path, "cannot be written (%s)", strerror(errno));
+    int rc = write(f, t, out);
+    if (fclose(out) != 0 || rc != 0)
+        return err_set(e, -EIO, path, "could not be written in full");
+    return 0;
+}
+
+static int dump_lst(const struct fabric *f, const struct fabric_tables *t, FILE *out)
+{
+    (void)t;
+    return write_lst(f, out);
+}
+
+static int dump_topo(const struct fabric *f, const struct fabric_tables *t, FILE *out)
+{
+    (void)t;
+    return write_ibnetdiscover(f, out);
+}
+
+static int dump_all(struct weftd *w, struct err *e)
+{
+    static const struct {
+        const char *name;
+        int (*write)(const struct fabric *, const struct fabric_tables *, FILE *);
+    } file[] = {{"weft.lft", write_lft_dump},
+                {"weft.fdbs", write_fdbs},
+                {"weft.lst", dump_lst},
+                {"weft.topo", dump_topo}};
+    const struct sm *sm = fab_sm(w->fab[0]);
+    const struct fabric *f = sm_fabric(sm);
+    const struct fabric_tables *t = sm_tables(sm);
+    char path[4096];
+    int rc = 0;
+
+    if (w->args.dump_lft != NULL)
+        rc = dump(w->args.dump_lft, f, t, write_lft_dump, e);
+    if (rc == 0 && w->args.dump_subnet != NULL && mkdir(w->args.dump_subnet, 0777) != 0 && errno != EEXIST)
+        rc = err_set(e, -errno, w->args.dump_subnet, "cannot be made (%s)", strerror(errno));
+    for (size_t i = 0; rc == 0 && w->args.dump_subnet != NULL && i < sizeof(file) / sizeof(file[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", w->args.dump_subnet, file[i].name);
+        rc = dump(path, f, t, file[i].write, e);
+    }
+    return rc;
+}
+
+static int run_once(struct weftd *w)
+{
+    struct err e = {0};
+    int rc;
+
+    w->once = (struct once){.loop = w->loop, .began = loop_now_precise(w->loop)};
+    if (open_fabrics(w, &e) != 0) {
+        w->once.err = e;
+    } else {
+        loop_run(w->loop);
+        if (!w->once.over)
+            err_set(&w->once.err, -ECANCELED, "", "stopped by a signal before the fabric was up");
+    }
+    if (w->once.ok && (rc = dump_all(w, &e)) != 0) {
+        w->once.ok = false;
+        w->once.err = e;
+    }
+    const struct config_fabric *cf = w->config.fabrics.item;
+    once_print(&w->once, w->num_fab ? w->fab[0] : NULL, cf->simulate[0] ? cf->simulate : cf->name, stdout);
+    return w->once.ok ? 0 : 1;
+}
+
+static int run_daemon(struct weftd *w)
+{
+    struct err e = {0};
+    if (open_fabrics(w, &e) != 0 || open_api(w, &e) != 0)
+        return complain(&e);
+    log_notice("ready", "version=" WEFT_VERSION " socket=\"%s\" http=%s:%d", w->config.socket,
+               w->config.http_address, api_port(w->api));
+    notify_start(&w->notify, w->loop);
+    loop_run(w->loop);
+    return 0;
+}
+
+static int run(struct weftd *w)
+{
+    struct err e = {0};
+    const struct config_fabric *first = w->config.fabrics.item;
+    bool virtual_time =
+        w->config.sim_time == CONFIG_SIM_VIRTUAL && w->config.fabrics.n == 1 && first->simulate[0] != 0;
+
+    w->loop = loop_new(virtual_time ? LOOP_VIRTUAL : LOOP_REAL);
+    loop_set_slow_hook(w->loop, on_slow, w);
+    w->pool = pool_new(w->loop, 0);
+    w->sig[0] = loop_signal_new(w->loop, SIGTERM, on_terminate, w);
+    w->sig[1] = loop_signal_new(w->loop, SIGINT, on_terminate, w);
+    w->sig[2] = loop_signal_new(w->loop, SIGHUP, on_hangup, w);
+    if (open_db(w, &e) != 0)
+        return complain(&e);
+    return w->args.once ? run_once(w) : run_daemon(w);
+}
+
+int main(int argc, char **argv)
+{
+    static struct weftd w;
+    struct err e = {0};
+    int c, status;
+
+    while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        if (parse_one(c, &w.args, &status))
+            return status;
+    if (optind < argc) {
+        fprintf(stderr, "weftd: unexpected argument \"%s\"; try: weftd --help\n", argv[optind]);
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    w.arena = arena_new();
+    if (config_load(&w.config, w.arena, w.args.config, &e) != 0 || apply_sets(&w, &e) != 0)
+        return complain(&e);
+    if (w.args.check) {
+        if (w.args.print)
+            opt_dump(config_rows, &w.config, stdout);
+        return 0;
+    }
+    if (apply_args(&w, &e) != 0)
+        return complain(&e);
+    log_set_level((enum log_level)w.config.log_level);
+    status = run(&w);
+    close_all(&w);
+    return status;
+}
