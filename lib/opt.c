@@ -173,9 +173,12 @@ int opt_set(const struct opt_row *rows, void *base, struct arena *a, const char 
             struct err *e)
 {
     struct buf why = {0};
+
+    opt_show(path, &why);
+    buf_puts(&why, ": ");
     int r = set_at(rows, base, a, path, value, &why);
     if (r < 0)
-        err_set(e, r, NULL, "%.100s: %s", path, why.data);
+        err_set(e, r, NULL, "%s", why.data);
     buf_done(&why);
     return r;
 }

@@ -394,10 +394,7 @@ void opt_value_expected(const struct opt_row *row, struct buf *out)
 
 void opt_show(const char *s, struct buf *out)
 {
-    size_t n = 0;
-
-    buf_putc(out, '"');
-    for (; *s && n < 60; s++, n++) {
+    for (size_t n = 0; *s && n < 60; s++, n++) {
         if ((unsigned char)*s < 0x20 || *s == 0x7f)
             buf_printf(out, "\\x%02x", (unsigned char)*s);
         else
@@ -405,7 +402,8 @@ void opt_show(const char *s, struct buf *out)
     }
     while (((unsigned char)*s & 0xc0) == 0x80) // do not cut within a character
         buf_putc(out, *s++);
-    buf_puts(out, *s ? "\"..." : "\"");
+    if (*s)
+        buf_puts(out, "...");
 }
 
 void opt_value_complaint(const struct opt_row *row, const char *found, struct buf *out)
@@ -415,10 +413,13 @@ void opt_value_complaint(const struct opt_row *row, const char *found, struct bu
     buf_puts(out, "expected ");
     opt_value_expected(row, out);
     buf_puts(out, ", found ");
-    if (*found || row->type == OPT_STRING)
+    if (*found || row->type == OPT_STRING) {
+        buf_putc(out, '"');
         opt_show(found, out);
-    else
+        buf_putc(out, '"');
+    } else {
         buf_puts(out, "nothing");
+    }
     if (row->type == OPT_DURATION && parse_int(found, &v) == 0)
         buf_puts(out, " (a duration needs a unit: ms, s, m, h, d)");
 }

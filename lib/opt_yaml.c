@@ -268,7 +268,8 @@ static int load_pair(struct walk *w, const struct opt_row *rows, void *base, siz
     if (w->ev.type != YAML_SCALAR_EVENT)
         return fail(w, at, "a key must be a plain name");
     const struct opt_row *row = opt_find(rows, scalar(w));
-    buf_printf(&w->path, "%s%.64s", len ? "." : "", scalar(w));
+    buf_puts(&w->path, len ? "." : "");
+    opt_show(scalar(w), &w->path);
     if (!row) {
         buf_clear(&w->msg);
         opt_unknown(w->root, rows, scalar(w), &w->msg);
