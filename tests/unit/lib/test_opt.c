@@ -284,7 +284,7 @@ static void errors_say_where_and_what(void **state)
         {"sm: {priority: 1\n", NULL},
         {"listen: [\n", NULL},
         {"sm:\n  mode: 'x\n", NULL},
-        {"sm:\n  mode: b: c\n", NULL},
+        {"sm:\n  mode: ftree: c\n", NULL},
         {"anything: 5\n\xff\n", NULL},
         {"%YAML 3.0\n---\n", NULL},
     };
