@@ -58,6 +58,10 @@ static void port_speeds(struct mad_port_info *pi, const struct port_attrs *a, bo
     pi->link_speed_active = or_default(a->speed_active, MAD_SPEED_QDR);
     if (!ext_node || !has_ext(a))
         return;
+    if ((a->speed_ext_active | a->speed_ext_supported) & MAD_SPEED_EXT_XDR) { // a bit of fields of its own
+        pi->link_speed_ext_supported2 = 1;
+        pi->link_speed_ext_active2 = a->speed_ext_active & MAD_SPEED_EXT_XDR ? 1 : 0;
+    }
     bool known = a->speed_ext_active || a->speed_ext_supported;
     pi->link_speed_ext_active = known ? a->speed_ext_active : MAD_SPEED_EXT_HDR;
     uint8_t sup = known ? a->speed_ext_supported : SIM_SPEEDS_HDR;
@@ -203,6 +207,15 @@ static void kill_some(struct sim *s)
     }
 }
 
+// Dumps do not say who the SM was: the port they were taken from, if it had a LID.
+static void keep_sm_lid(struct sim *s)
+{
+    uint16_t lid = s->default_port == NONE ? 0 : s->port[s->default_port].pi.lid;
+    for (uint32_t i = 0; i < s->num_ports; i++)
+        if (s->port[i].pi.lid != 0)
+            s->port[i].pi.master_sm_lid = lid;
+}
+
 static uint32_t pick_default(const struct sim *s, const struct fabric *f)
 {
     if (port_valid(f->sm_port) && s->port[f->sm_port.i].guid != 0)
@@ -237,6 +250,8 @@ struct sim *sim_new(struct loop *l, const struct fabric *f, const struct sim_opt
     for (uint32_t i = 0; i < f->num_nodes; i++)
         make_node(s, f, i);
     s->default_port = pick_default(s, f);
+    if (s->o.keep_state)
+        keep_sm_lid(s);
     kill_some(s);
     queue_init(s);
     return s;

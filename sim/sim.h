@@ -120,6 +120,8 @@ int sim_port_view(const struct sim *s, uint64_t node_guid, unsigned port, struct
 // field.
 int sim_port_field(const struct sim *s, uint64_t node_guid, unsigned port, const char *field,
                    uint64_t *ret_value);
+// How often a Set of PortInfo asked the port to re-register (and it could).
+int sim_reregisters(const struct sim *s, uint64_t node_guid, unsigned port, uint64_t *ret_count);
 int sim_switch_field(const struct sim *s, uint64_t switch_guid, const char *field, uint64_t *ret_value);
 int sim_p_key(const struct sim *s, uint64_t node_guid, unsigned port, unsigned index, uint16_t *ret_key);
 // Whether a switch forwards an MLID to a port.

@@ -34,6 +34,10 @@ static int client_send(struct transport *t, const uint8_t *mad, const struct mad
     f->vl15 = mad[MAD_AT_CLASS] == MAD_CLASS_SM_LID || mad[MAD_AT_CLASS] == MAD_CLASS_SM_DR;
     f->p_key = p_key_at(s, &s->port[c->port], to->pkey_index);
     f->grh = to->grh_present;
+    if (f->grh) {
+        wire_put_u64(f->sgid, s->port[c->port].pi.gid_prefix);
+        wire_put_u64(f->sgid + 8, s->port[c->port].guid);
+    }
     f->src_qp = f->vl15 ? 0 : 1;
     s->stats.mads++;
     flight_ready(s, f);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define EXT_SPEEDS MAD_CAP_IS_EXTENDED_SPEEDS_SUPPORTED
+#define REREGISTER MAD_CAP_IS_CLIENT_REREGISTRATION_SUPPORTED
 
 static struct sim_port *target(struct sim *s, const struct sma_req *r, bool set)
 {
@@ -34,6 +35,7 @@ uint16_t port_info_get(struct sim *s, struct sma_req *r)
         return MAD_STATUS_BAD_VALUE;
     struct mad_port_info pi = p->pi;
     pi.local_port_num = r->in->num;
+    pi.client_reregister = r->reregister; // not state, but the answer to a Set shows that it was taken
     if (is_switch(r->node) && p->num != 0) {
         pi.m_key = pi.gid_prefix = 0;
         pi.lid = pi.master_sm_lid = pi.m_key_lease_period = 0;
@@ -88,14 +90,14 @@ static bool phys_ok(const struct mad_port_info *new)
     return new->port_physical_state <= MAD_PHYS_DISABLED &&new->link_down_default_state <= MAD_PHYS_POLLING;
 }
 
-static bool state_ok(const struct sim *s, const struct sim_port *p, unsigned to)
+static bool state_ok(const struct sim *s, const struct sim_port *p, unsigned to, unsigned phys)
 {
     const struct sim_port *peer = peer_of(s, p);
     switch (to) {
     case MAD_PORT_NO_CHANGE:
         return true;
     case MAD_PORT_DOWN:
-        return p->pi.port_state > MAD_PORT_DOWN;
+        return p->pi.port_state > MAD_PORT_DOWN || phys != MAD_PHYS_NO_CHANGE;
     case MAD_PORT_ARMED:
         return p->pi.port_state == MAD_PORT_INIT;
     case MAD_PORT_ACTIVE:
@@ -119,6 +121,7 @@ static void store_end_fields(struct sim_port *p, const struct mad_port_info *new
     cur->m_key_lease_period = new->m_key_lease_period;
     cur->subnet_timeout = new->subnet_timeout;
     cur->init_type = new->init_type;
+    p->reregisters += new->client_reregister && cur->capability_mask &REREGISTER;
     cur->multicast_pkey_trap_suppression_enabled = new->multicast_pkey_trap_suppression_enabled;
     cur->m_key_violations = new->m_key_violations;
     cur->p_key_violations = new->p_key_violations;
@@ -192,8 +195,10 @@ uint16_t port_info_set(struct sim *s, struct sma_req *r)
         return MAD_STATUS_BAD_VALUE;
     if (!base0 && !link_fields_ok(&p->pi, &new, ext))
         return MAD_STATUS_BAD_VALUE;
-    if (!phys_ok(&new) || !state_ok(s, p, new.port_state) || (port0 && new.port_state != MAD_PORT_NO_CHANGE))
+    if (!phys_ok(&new) || !state_ok(s, p, new.port_state, new.port_physical_state) ||
+        (port0 && new.port_state != MAD_PORT_NO_CHANGE))
         return MAD_STATUS_BAD_VALUE;
+    r->reregister = end && new.client_reregister && p->pi.capability_mask &REREGISTER;
     if (end)
         store_end_fields(p, &new);
     if (!base0) {
@@ -232,6 +237,7 @@ void port_power_up(struct sim *s, struct sim_port *p)
     pi->link_width_enabled = pi->link_width_supported;
     pi->link_speed_enabled = pi->link_speed_supported;
     pi->link_speed_ext_enabled = pi->link_speed_ext_supported;
+    pi->link_speed_ext_enabled2 = pi->link_speed_ext_supported2;
     p->disabled = false;
     p->lease_runs = false;
 }
@@ -300,14 +306,16 @@ static unsigned widest(unsigned mask)
 static void negotiate(struct mad_port_info *a, struct mad_port_info *z)
 {
     unsigned ext = a->link_speed_ext_enabled & z->link_speed_ext_enabled;
+    unsigned xdr = a->link_speed_ext_enabled2 & z->link_speed_ext_enabled2 & 1;
     if (a->link_speed_ext_enabled == MAD_SPEED_EXT_ENABLED_NONE ||
         z->link_speed_ext_enabled == MAD_SPEED_EXT_ENABLED_NONE)
-        ext = 0;
+        ext = xdr = 0;
     unsigned speed = highest(a->link_speed_enabled & z->link_speed_enabled);
     a->link_width_active = z->link_width_active =
         (uint8_t)widest(a->link_width_enabled & z->link_width_enabled);
     a->link_speed_active = z->link_speed_active = (uint8_t)(speed ? speed : MAD_SPEED_SDR);
-    a->link_speed_ext_active = z->link_speed_ext_active = (uint8_t)highest(ext);
+    a->link_speed_ext_active = z->link_speed_ext_active = (uint8_t)(xdr ? 0 : highest(ext));
+    a->link_speed_ext_active2 = z->link_speed_ext_active2 = (uint8_t)xdr;
 }
 
 void link_trained(struct sim *s, struct sim_port *p)
@@ -327,8 +335,7 @@ void port_saw_traffic(struct sim *s, struct sim_port *p)
 {
     if (p->pi.port_state != MAD_PORT_ARMED)
         return;
-    p->pi.port_state = MAD_PORT_ACTIVE;
-    announce(s, p, NULL);
+    p->pi.port_state = MAD_PORT_ACTIVE; // no PortStateChange: that tells of links that came or went
 }
 
 // --- Mellanox ExtPortInfo: FDR10 ---

@@ -58,6 +58,12 @@ static inline void wire_put_u32(uint8_t *p, uint32_t v)
     wire_put_u16(p + 2, (uint16_t)v);
 }
 
+static inline void wire_put_u64(uint8_t *p, uint64_t v)
+{
+    wire_put_u32(p, (uint32_t)(v >> 32));
+    wire_put_u32(p + 4, (uint32_t)v);
+}
+
 struct sim_port {
     struct mad_port_info pi; // what the device knows; what a Get shows is derived (sim_port.c)
     uint64_t guid;           // end ports
@@ -70,6 +76,7 @@ struct sim_port {
     bool training;  // an EV_LINK_UP is on its way
     bool fdr10;
     bool lease_runs;
+    uint32_t reregisters; // ClientReregister was set so often
     int64_t lease_end;
     // Tables as they stand on the wire, allocated at the first Set; NULL reads as after power-up.
     uint8_t *p_keys; // p_key_blocks() * 64
@@ -265,6 +272,7 @@ struct sma_req {
     uint8_t *data;        // 64 bytes, request's and then answer's
     uint32_t am;
     bool m_key_matches;
+    bool reregister; // a Set of PortInfo took ClientReregister
 };
 typedef uint16_t sma_fn(struct sim *s, struct sma_req *r); // MAD status; nothing is changed unless it is 0
 struct sma_attr {

@@ -11,7 +11,7 @@
 #include "lib/xalloc.h"
 
 #define SLAB 256
-#define BATCH 512 // MADs a callback moves before the loop gets its turn
+#define BATCH 256 // MADs a callback moves before the loop gets its turn
 
 struct flight *flight_new(struct sim *s)
 {

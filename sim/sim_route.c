@@ -123,6 +123,8 @@ static enum step deliver(struct sim *s, struct flight *f)
     bool response = mad[MAD_AT_METHOD] & MAD_METHOD_RESPONSE;
     bool sma = is_smp(mad) && !response && (!for_sm(mad) || !client_has_sm(s, end));
     bool pma = mad[MAD_AT_CLASS] == MAD_CLASS_PM && !response;
+    if (sma && mad[MAD_AT_CLASS] == MAD_CLASS_SM_DR && mad[MAD_AT_STATUS] & 0x80)
+        return drop(s, f, &s->stats.silent); // a request that says it is a response
     if (sma || pma)
         return agent_queue(s, f, s->o.service_ns, FLIGHT_SERVED);
     if (!client_deliver(s, end, f))
@@ -274,7 +276,9 @@ static enum step originate(struct sim *s, struct flight *f)
         return drop(s, f, &s->stats.silent);
     f->lid_leg = true;
     f->slid = end->pi.lid;
-    if (has_lid(end, f->dlid) || (f->vl15 && f->dlid == MAD_LID_PERMISSIVE))
+    if (f->vl15 && f->dlid == MAD_LID_PERMISSIVE)
+        f->slid = MAD_LID_PERMISSIVE; // to itself, perhaps before it has a LID; the answer too
+    if (has_lid(end, f->dlid) || f->slid == MAD_LID_PERMISSIVE)
         return lid_arrived(s, f);
     return is_switch(n) ? forward(s, f, n) : cross(s, f, n, end->num);
 }

@@ -206,19 +206,8 @@ static uint16_t handle(struct sim *s, struct sma_req *r, uint16_t attr_id, uint8
         return MAD_STATUS_BAD_METHOD_ATTR;
     if (method == MAD_METHOD_GET)
         return a->get(s, r);
-    struct mad_port_info asked;
-    if (attr_id == MAD_ATTR_PORT_INFO)
-        mad_port_info_decode(r->data, &asked);
     uint16_t status = set_keeping(s, r, a);
-    if (status != 0)
-        return status;
-    status = a->get(s, r);
-    // The bit is not state, but the answer to a Set shows that it was taken.
-    if (attr_id == MAD_ATTR_PORT_INFO && asked.client_reregister &&
-        r->end->pi.capability_mask & MAD_CAP_IS_CLIENT_REREGISTRATION_SUPPORTED &&
-        (!is_switch(r->node) || (r->am & 0xff) == 0))
-        r->data[51] |= 0x80;
-    return status;
+    return status != 0 ? status : a->get(s, r);
 }
 
 bool sma_process(struct sim *s, struct flight *f, uint16_t *ret_status)

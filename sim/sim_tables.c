@@ -97,12 +97,6 @@ uint16_t p_key_set(struct sim *s, struct sma_req *r)
 
 // --- GUIDInfo: AM = block of 8; entry 0 is the port's own and read-only ---
 
-static void put_guid(uint8_t *p, uint64_t v)
-{
-    wire_put_u32(p, (uint32_t)(v >> 32));
-    wire_put_u32(p + 4, (uint32_t)v);
-}
-
 static bool guid_block_ok(const struct sma_req *r)
 {
     return r->am < (r->end->pi.guid_cap + 7u) / 8;
@@ -117,7 +111,7 @@ uint16_t guid_info_get(struct sim *s, struct sma_req *r)
     else
         memset(r->data, 0, BLOCK);
     if (r->am == 0)
-        put_guid(r->data, r->end->guid);
+        wire_put_u64(r->data, r->end->guid);
     return 0;
 }
 

@@ -55,6 +55,15 @@ int sim_port_field(const struct sim *s, uint64_t node_guid, unsigned port, const
     return p ? field_of(&mad_attr_port_info, &p->pi, field, ret_value) : -ENOENT;
 }
 
+int sim_reregisters(const struct sim *s, uint64_t node_guid, unsigned port, uint64_t *ret_count)
+{
+    const struct sim_port *p = sim_port_by(s, node_guid, port);
+    if (!p)
+        return -ENOENT;
+    *ret_count = p->reregisters;
+    return 0;
+}
+
 int sim_switch_field(const struct sim *s, uint64_t switch_guid, const char *field, uint64_t *ret_value)
 {
     const struct sim_switch *w = switch_by(s, switch_guid);
