@@ -11,6 +11,7 @@
 #define WEFT_MAD_TRANSPORT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define MAD_SIZE 256
@@ -47,6 +48,9 @@ struct transport_ops {
     // timeout_ns: how long the caller may still want the answer; a kernel that matches answers to requests
     // must be told at least that long. Requests and responses both go here.
     int (*send)(struct transport *t, const uint8_t *mad, const struct mad_addr *to, int64_t timeout_ns);
+    // An answer of many records (class 3): 56 bytes of header and all the data, cut into RMPP segments by the
+    // transport, which fills the RMPP header. len >= 56. May be NULL. 0 or negative errno as send().
+    int (*send_rmpp)(struct transport *t, const uint8_t *msg, size_t len, const struct mad_addr *to);
     int (*port)(struct transport *t, struct transport_port *ret); // reads again; 0 or negative errno
     // Holds the issm device open (IsSM bit) or closes it; 0, -EBUSY when another process has it (e says who),
     // -EACCES, -ENOENT.
