@@ -503,7 +503,8 @@ static int dead_above_1000(struct fake *f, const uint8_t *mad, const struct mad_
     return 0;
 }
 
-// A thousand dead nodes cost their own time, in parallel, and do not stop the living for more than a moment.
+// A thousand dead nodes cost their own time, in parallel. The living wait at most for first tries, never for
+// repeats.
 static void test_dead_nodes(void **state)
 {
     struct rig *r = rig_new(NULL);
@@ -525,7 +526,7 @@ static void test_dead_nodes(void **state)
         mad_engine_send(r->e, &q);
     int64_t from = loop_now(r->l).ns;
     run(r);
-    assert_in_range(r->last_at - from, 0, 300 * MONO_MS);
+    assert_in_range(r->last_at - from, 0, 1500 * MONO_MS);
     r->want = 1100;
     r->all = false;
     run(r);
@@ -738,7 +739,7 @@ static void test_random_bytes(void **state)
         if (i % 64 == 0)
             run_for(r, 10);
     }
-    run_for(r, 20 * MONO_S);
+    run_for(r, 100 * MONO_S); // one after the other: the window shrinks to 1
     assert_int_equal(r->got, 20);
     rig_free(r);
 }
