@@ -26,9 +26,10 @@ enum loop_clock {
     LOOP_VIRTUAL,
 };
 
-struct loop *loop_new(enum loop_clock clock);
-void loop_free(struct loop *l); // everything registered must have been freed
-void loop_run(struct loop *l);  // until loop_stop()
+struct loop *loop_new(enum loop_clock clock); // NULL when the system gives no more descriptors
+// Everything registered must have been freed, no timer be pending and no task queued (asserted).
+void loop_free(struct loop *l);
+void loop_run(struct loop *l); // until loop_stop()
 void loop_stop(struct loop *l);
 // Runs until *flag is true or until deadline_ns of loop time have passed; returns *flag. For tests and
 // one-shot commands.
@@ -38,6 +39,8 @@ mono_t loop_now(const struct loop *l);
 mono_t loop_now_precise(struct loop *l);
 enum loop_clock loop_clock(const struct loop *l);
 struct event_base *loop_event_base(struct loop *l);
+
+// area: a string literal (kept by address): the account that a callback's time goes to.
 
 // --- timers: intrusive, owned by the caller; may be re-armed or cancelled from their own callback ---
 typedef void loop_fn(void *arg);
@@ -51,7 +54,8 @@ struct loop_timer {
     uint32_t slot; // heap index + 1, 0 = not pending
 };
 void loop_timer_init(struct loop_timer *t, struct loop *l, const char *area, loop_fn *fn, void *arg);
-void loop_timer_at(struct loop_timer *t, mono_t due); // (re)arms
+// (Re)arms. A time in the past is as good as now: it runs after what is due already.
+void loop_timer_at(struct loop_timer *t, mono_t due);
 void loop_timer_after(struct loop_timer *t, int64_t ns);
 void loop_timer_cancel(struct loop_timer *t);
 static inline bool loop_timer_pending(const struct loop_timer *t)
@@ -75,6 +79,7 @@ void loop_unpost(struct loop *l, struct loop_task *t);
 #define LOOP_READ 1
 #define LOOP_WRITE 2
 typedef void loop_fd_fn(void *arg, int fd, int events);
+// NULL with errno when the descriptor cannot be polled (a plain file). Level-triggered.
 struct loop_fd *loop_fd_new(struct loop *l, int fd, int events, const char *area, loop_fd_fn *fn, void *arg);
 void loop_fd_events(struct loop_fd *f, int events); // 0 pauses
 void loop_fd_free(struct loop_fd *f);               // does not close the descriptor
@@ -85,6 +90,7 @@ void loop_signal_free(struct loop_signal *s);
 // --- from other threads: fn runs on the loop some time after each (run of) signal ---
 struct loop_waker *loop_waker_new(struct loop *l, const char *area, loop_fn *fn, void *arg);
 void loop_waker_signal(struct loop_waker *w); // thread-safe, cheap when already signalled
+// No other thread may signal it any more.
 void loop_waker_free(struct loop_waker *w);
 
 // Virtual time does not advance between hold and release; no effect on real time. Loop thread only.

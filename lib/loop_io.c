@@ -74,6 +74,12 @@ struct loop_fd *loop_fd_new(struct loop *l, int fd, int events, const char *area
         abort();
     l->fds++;
     loop_fd_events(f, events);
+    if (f->events != events) {
+        int code = errno;
+        loop_fd_free(f);
+        errno = code;
+        return NULL;
+    }
     return f;
 }
 

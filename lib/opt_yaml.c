@@ -18,6 +18,8 @@ struct walk {
     yaml_event_t ev; // the present one
     const struct opt_row *root;
     const char *name; // of the file
+    const char *text; // without a byte order mark
+    size_t len;
     struct arena *arena;
     struct err *err;
     struct buf path, msg;
@@ -46,14 +48,26 @@ static __attribute__((format(printf, 3, 4))) int fail(struct walk *w, yaml_mark_
 
 // --- events ---
 
+// Errors of the reader (bytes that are no UTF-8) have no mark, only a distance from the start.
+static yaml_mark_t mark_of(const struct walk *w, size_t offset)
+{
+    yaml_mark_t at = {0};
+
+    for (size_t i = 0; i < offset && i < w->len; i++) {
+        at.column++;
+        if (w->text[i] == '\n') {
+            at.line++;
+            at.column = 0;
+        }
+    }
+    return at;
+}
+
 static int syntax_error(struct walk *w)
 {
     const yaml_parser_t *p = &w->parser;
-    yaml_mark_t at = p->problem_mark;
+    yaml_mark_t at = p->error == YAML_READER_ERROR ? mark_of(w, p->problem_offset) : p->problem_mark;
 
-    // An error of the reader (bytes that are no UTF-8) has no mark of its own: it is where the parser stands.
-    if (p->error == YAML_READER_ERROR)
-        at = p->mark;
     buf_clear(&w->path); // the parser reads ahead: the key is not the one at fault
     if (p->context && p->context_mark.line != at.line)
         return fail(w, at, "not valid YAML: %s (%s at line %zu)", p->problem, p->context,
@@ -345,6 +359,8 @@ int opt_load_text(const struct opt_row *rows, void *base, struct arena *a, const
     }
     if (!yaml_parser_initialize(&w.parser))
         abort();
+    w.text = text;
+    w.len = len;
     // Else libyaml would guess UTF-16 from the first bytes.
     yaml_parser_set_encoding(&w.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&w.parser, (const unsigned char *)(len ? text : ""), len);

@@ -17,7 +17,8 @@ struct par {
 extern struct par par_serial; // in the calling thread, one after the other; immutable
 
 struct pool *pool_new(struct loop *l, unsigned threads); // 0 = number of processors
-// Waits for running jobs; jobs not begun are dropped without done().
+// Waits for running jobs and calls done() of those that ran; jobs not begun are dropped without done(), as is
+// what done() submits then.
 void pool_free(struct pool *p);
 
 struct pool_job {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/lib/test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -411,6 +412,18 @@ static void descriptors(void **state)
     }
 }
 
+static void a_plain_file_is_refused(void **state)
+{
+    struct loop *l = start(LOOP_VIRTUAL);
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    assert_null(loop_fd_new(l, fd, LOOP_READ, "f", can_read, NULL));
+    assert_int_equal(errno, EPERM);
+    close(fd);
+    loop_free(l);
+}
+
 // --- real clock ---
 
 struct stamp {
@@ -646,6 +659,7 @@ int main(void)
         cmocka_unit_test(run_and_stop),
         cmocka_unit_test(flag_already_true),
         cmocka_unit_test(descriptors),
+        cmocka_unit_test(a_plain_file_is_refused),
         cmocka_unit_test(real_timer_is_never_early),
         cmocka_unit_test(signals),
         cmocka_unit_test(waker_from_a_thread),

@@ -285,7 +285,9 @@ static void errors_say_where_and_what(void **state)
         {"listen: [\n", NULL},
         {"sm:\n  mode: 'x\n", NULL},
         {"sm:\n  mode: ftree: c\n", NULL},
-        {"anything: 5\n\xff\n", NULL},
+        {"anything: 5\n# \xff\n", "t.yaml:2:3: not valid YAML: invalid leading UTF-8 octet"},
+        {"\xef\xbb\xbf\xff", "t.yaml:1:1: not valid YAML: invalid leading UTF-8 octet"},
+        {"anything: 5\n \x01\n", "t.yaml:2:2: not valid YAML: control characters are not allowed"},
         {"%YAML 3.0\n---\n", NULL},
     };
 
