@@ -94,6 +94,7 @@ struct db_prune {
 
 enum db_stmt {
     DB_ST_LID_STEAL,
+    DB_ST_LID_STEAL_AROUND,
     DB_ST_LID_PUT,
     DB_ST_LID_FORGET,
     DB_ST_BLOB_PUT,

@@ -361,7 +361,7 @@ static int query_disk(struct db *db, struct query *s, bool newest_first)
     struct buf text = {0};
     if (d.below > db->ring.first)
         d.below = db->ring.first;
-    if (s->left <= 0 || d.above + 1 >= d.below)
+    if (s->left <= 0 || d.above >= d.below - 1)
         return 0;
     buf_puts(&text, "SELECT id, wall_ns, fabric, kind, severity, subject, text, data FROM event "
                     "WHERE id > ?1 AND id < ?2");
@@ -392,6 +392,8 @@ long db_event_query(struct db *db, const struct db_event_query *q,
     int limit = q->limit < 1 ? 1 : q->limit > 10000 ? 10000 : q->limit;
     struct query s = {q, row, arg, q->after_id, q->before_id ? q->before_id : UINT64_MAX, limit};
     int rc;
+    if (s.above >= s.below - 1) // nothing between, and no overflow below
+        return 0;
     if (newest_first) {
         query_ring(db, &s, true);
         rc = query_disk(db, &s, true);

@@ -158,6 +158,12 @@ static void submit(struct db *db, struct db_req *r)
         refuse(db, r, -ENOBUFS);
 }
 
+static bool valid_lid(uint64_t guid, int64_t lid, int64_t lmc)
+{
+    return guid && lmc >= 0 && lmc <= 7 && lid >= 1 && lid + (1 << lmc) - 1 <= DB_LID_MAX &&
+           (lid & ((1 << lmc) - 1)) == 0;
+}
+
 static int check_lids(const char *fabric, const struct db_lid *item, size_t n)
 {
     if (strnlen(fabric, DB_FABRIC_MAX + 1) > DB_FABRIC_MAX)
@@ -165,7 +171,7 @@ static int check_lids(const char *fabric, const struct db_lid *item, size_t n)
     if (n > DB_LIDS_MAX)
         return -E2BIG;
     for (size_t i = 0; item && i < n; i++) {
-        if (!item[i].lid || item[i].lid > DB_LID_MAX || item[i].lmc > 7 || !item[i].port_guid)
+        if (!valid_lid(item[i].port_guid, item[i].lid, item[i].lmc))
             return -EINVAL;
     }
     return 0;
@@ -224,22 +230,23 @@ void db_blob_put(struct db *db, const char *fabric, const char *name, const void
 
 // --- the writer's side ---
 
+static int step_lid(struct db *db, enum db_stmt which, const char *fabric, const struct db_lid *l)
+{
+    sqlite3_stmt *st = db->st[which];
+    sqlite3_bind_text(st, 1, fabric, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 2, (int64_t)l->port_guid);
+    sqlite3_bind_int(st, 3, l->lid);
+    if (sqlite3_bind_parameter_count(st) == 4)
+        sqlite3_bind_int(st, 4, l->lmc);
+    return db_step(st);
+}
+
 static int put_lid(struct db *db, const char *fabric, const struct db_lid *l)
 {
-    sqlite3_stmt *st = db->st[DB_ST_LID_STEAL];
-    sqlite3_bind_text(st, 1, fabric, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 2, (int64_t)l->port_guid);
-    sqlite3_bind_int(st, 3, l->lid);
-    sqlite3_bind_int(st, 4, l->lmc);
-    int rc = db_step(st);
-    if (rc)
-        return rc;
-    st = db->st[DB_ST_LID_PUT];
-    sqlite3_bind_text(st, 1, fabric, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 2, (int64_t)l->port_guid);
-    sqlite3_bind_int(st, 3, l->lid);
-    sqlite3_bind_int(st, 4, l->lmc);
-    return db_step(st);
+    int rc = step_lid(db, DB_ST_LID_STEAL, fabric, l);
+    if (!rc)
+        rc = step_lid(db, DB_ST_LID_STEAL_AROUND, fabric, l);
+    return rc ? rc : step_lid(db, DB_ST_LID_PUT, fabric, l);
 }
 
 static int forget_lid(struct db *db, const char *fabric, uint64_t guid)
@@ -286,7 +293,7 @@ static bool lid_row(sqlite3_stmt *st, struct db_lid *ret)
 {
     int64_t lid = sqlite3_column_int64(st, 1), lmc = sqlite3_column_int64(st, 2);
     ret->port_guid = (uint64_t)sqlite3_column_int64(st, 0);
-    if (!ret->port_guid || lid < 1 || lid > DB_LID_MAX || lmc < 0 || lmc > 7)
+    if (!valid_lid(ret->port_guid, lid, lmc))
         return false;
     ret->lid = (uint16_t)lid;
     ret->lmc = (uint8_t)lmc;

@@ -7,10 +7,14 @@
 #include "db/db_priv.h"
 
 static const char *const sql[DB_ST_N] = {
-    // A range of 2^lmc LIDs overlaps another's when either base lies in the other; no range is longer than
-    // 128.
-    [DB_ST_LID_STEAL] = "DELETE FROM lid WHERE fabric = ?1 AND guid <> ?2 AND lid > ?3 - 128 "
-                        "AND lid < ?3 + (1 << ?4) AND lid + (1 << lmc) > ?3",
+    // A range of 2^lmc LIDs begins at a multiple of its length (InfiniBand: the low LMC bits of a base LID
+    // are 0):
+    // others overlap it when they begin inside, or at one of the seven bases around it and reach it.
+    [DB_ST_LID_STEAL] = "DELETE FROM lid INDEXED BY lid_by_lid WHERE fabric = ?1 AND guid <> ?2 AND lid >= "
+                        "?3 AND lid < ?3 + (1 << ?4)",
+    [DB_ST_LID_STEAL_AROUND] = "DELETE FROM lid INDEXED BY lid_by_lid WHERE fabric = ?1 AND guid <> ?2 AND "
+                               "lid IN (?3 & ~1, ?3 & ~3, "
+                               "?3 & ~7, ?3 & ~15, ?3 & ~31, ?3 & ~63, ?3 & ~127) AND lid + (1 << lmc) > ?3",
     [DB_ST_LID_PUT] = "INSERT INTO lid (fabric, guid, lid, lmc) VALUES (?1, ?2, ?3, ?4) "
                       "ON CONFLICT (fabric, guid) DO UPDATE SET lid = excluded.lid, lmc = excluded.lmc",
     [DB_ST_LID_FORGET] = "DELETE FROM lid WHERE fabric = ?1 AND guid = ?2",
