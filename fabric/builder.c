@@ -139,8 +139,6 @@ static void string_replace(struct builder *b, uint32_t *field, const char *s, si
 {
     if (*field && strlen(b->strings + *field) == len && s && memcmp(b->strings + *field, s, len) == 0)
         return;
-    if (*field)
-        b->strings_dead += strlen(b->strings + *field) + 1;
     *field = string_add(b, s, len);
 }
 
@@ -292,7 +290,7 @@ int builder_port(struct builder *b, node_id n, unsigned num, const struct port_a
 int builder_port_guid(struct builder *b, node_id n, unsigned num, uint64_t guid)
 {
     struct port *p = port_get(b, n, num);
-    if (!p)
+    if (!p || (num > 0 && b->node[n.i].type == NODE_SWITCH)) // IBA: a switch has one PortGUID, port 0's
         return -EINVAL;
     p->guid = guid;
     return 0;
@@ -373,8 +371,6 @@ void builder_remove(struct builder *b, node_id id)
         if (b->sm_port.i == n->first_port + k)
             b->sm_port = PORT_NONE;
     }
-    if (n->desc)
-        b->strings_dead += strlen(b->strings + n->desc) + 1;
     b->removed[id.i] = true;
     b->num_removed++;
     u64map_set(&b->by_guid, n->guid, ID_NONE);

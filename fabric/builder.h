@@ -3,6 +3,15 @@
 // derives roles, tiers, hosts, rails, SUs and components, and seals. Readers of files, the sweep and the
 // topology generators all build through here, so what is refused is refused once.
 //
+// Limits: nodes 65,536, ports 4 Mi; descriptions and labels 127 bytes, as printable UTF-8. Not thread-safe:
+// one owner at a time; a builder shares nothing with the snapshot it started from.
+//
+// File map: builder.c gathers, builder_seal.c copies, indexes and reports, roles.c planes, roles of end nodes
+// and tiers, roles_hosts.c which adapters are one host's, roles_rails.c SUs and rails, findings.c.
+//
+// Findings of sealing: duplicate-guid, duplicate-lid, lid-not-unicast, unconnected-node, separate-part,
+// repeated-name, self-link, rail-miscabled, su-miscabled.
+//
 // Roles: a CA whose description says "Aggregation Node" (SHARP) is never a host, nor is one that shares its
 // SystemImageGUID-derived identity with a switch; tiers by distance from the leaves (switches that carry
 // hosts), so that an aggregation node on a spine makes no leaf of it. Rails: topology first (which leaf, in
@@ -61,7 +70,8 @@ void builder_free(struct builder *b); // when it is not sealed
 
 // A node; its ports exist from then on, unconnected and Down. -EEXIST with *ret_node set when the GUID is
 // there already (attributes untouched), -EINVAL when GUID 0, type unknown, a switch of more than 254 ports or
-// a CA of more than 254; -E2BIG beyond 65,536 nodes. desc need not be NUL-terminated.
+// a CA of more than 254; -E2BIG beyond 65,536 nodes or 4 million ports. desc need not be NUL-terminated; 127
+// bytes of it are kept, what is not printable UTF-8 becomes '?'.
 int builder_node(struct builder *b, const struct node_attrs *a, const char *desc, size_t desc_len,
                  node_id *ret_node, struct err *e);
 int builder_find(const struct builder *b, uint64_t guid, node_id *ret_node); // -ENOENT
@@ -70,12 +80,16 @@ void builder_node_attrs(struct builder *b, node_id n,
 void builder_desc(struct builder *b, node_id n, const char *desc, size_t len);
 // Ports by number; -EINVAL when there is no such port.
 int builder_port(struct builder *b, node_id n, unsigned num, const struct port_attrs *a);
+// PortGUID of an end port; -EINVAL for external switch ports, which have none.
 int builder_port_guid(struct builder *b, node_id n, unsigned num, uint64_t guid);
 int builder_port_label(struct builder *b, node_id n, unsigned num, const char *label, size_t len);
+// Takes a port out of use; its link goes and the far end is excluded for the same reason. PORT_INCLUDED takes
+// the exclusion back (the link must be made again).
 int builder_exclude(struct builder *b, node_id n, unsigned num, enum port_excluded why);
 // Connects both ends. -EEXIST when they are connected so already, -EBUSY when either end is connected
 // elsewhere (the first link stays), -EINVAL for no such port, port 0, or a port to itself (a switch's two
-// ports cabled together are recorded as excluded, not linked).
+// ports cabled together are recorded as excluded, not linked, and 0 is returned). Ends an exclusion, except
+// by the operator or for want of support: -EPERM then.
 int builder_link(struct builder *b, node_id a, unsigned a_num, node_id z, unsigned z_num);
 void builder_unlink(struct builder *b, node_id n, unsigned num);
 void builder_remove(struct builder *b,

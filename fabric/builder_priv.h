@@ -19,7 +19,6 @@ struct builder {
     char *strings;
     uint32_t num_nodes, cap_nodes, num_ports, cap_ports;
     size_t strings_len, strings_cap;
-    size_t strings_dead; // bytes no node or port names any more
     uint32_t num_removed;
     struct u64map by_guid;  // ID_NONE: removed
     struct u64map interned; // hash -> offset, of the strings added to this builder

@@ -82,16 +82,10 @@ static uint32_t string_move(const struct builder *b, char *pool, size_t *len, ui
     return place[old];
 }
 
-// The pool as it is while little of it is dead, or only the strings still named.
+// Only the strings that are still named: over the generations renaming would pile up dead ones.
 static void strings_copy(struct draft *d, const struct builder *b)
 {
     char *pool = arena_alloc(d->arena, b->strings_len);
-    if (b->strings_dead <= b->strings_len / 4 + 4096) {
-        memcpy(pool, b->strings, b->strings_len);
-        d->f.strings = pool;
-        d->f.strings_size = b->strings_len;
-        return;
-    }
     uint32_t *place = ARENA_NEW_N(d->scratch, b->strings_len, uint32_t);
     size_t len = 1;
     for (uint32_t i = 0; i < d->f.num_nodes; i++)
