@@ -111,6 +111,15 @@ static void keep_state(struct sim_port *p, const struct port_attrs *a, bool link
         p->pi.operational_vls = a->vl_oper;
 }
 
+static uint8_t lanes_up_to(uint8_t width)
+{
+    uint8_t mask = 0;
+    for (unsigned bit = 0; bit < 5; bit++)
+        if (mad_width_lanes((uint8_t)(1u << bit)) <= mad_width_lanes(width))
+            mask |= (uint8_t)(1u << bit);
+    return mask;
+}
+
 static void make_port(struct sim *s, uint32_t i, const struct port *fp, bool ext_node)
 {
     struct sim_port *p = &s->port[i];
@@ -124,6 +133,7 @@ static void make_port(struct sim *s, uint32_t i, const struct port *fp, bool ext
     if (port_valid(fp->peer) && fp->peer.i != i && fp->num != 0)
         p->peer = fp->peer.i;
     p->fdr10 = fp->a.fdr10;
+    p->lanes = lanes_up_to(or_default(fp->a.width_active, MAD_WIDTH_4X));
     port_caps(s, p, &fp->a, ext_node);
     port_speeds(&p->pi, &fp->a, ext_node);
     port_power_up(s, p);

@@ -303,7 +303,7 @@ static unsigned widest(unsigned mask)
     return MAD_WIDTH_1X;
 }
 
-static void negotiate(struct mad_port_info *a, struct mad_port_info *z)
+static void negotiate(struct mad_port_info *a, struct mad_port_info *z, unsigned lanes)
 {
     unsigned ext = a->link_speed_ext_enabled & z->link_speed_ext_enabled;
     unsigned xdr = a->link_speed_ext_enabled2 & z->link_speed_ext_enabled2 & 1;
@@ -312,7 +312,7 @@ static void negotiate(struct mad_port_info *a, struct mad_port_info *z)
         ext = xdr = 0;
     unsigned speed = highest(a->link_speed_enabled & z->link_speed_enabled);
     a->link_width_active = z->link_width_active =
-        (uint8_t)widest(a->link_width_enabled & z->link_width_enabled);
+        (uint8_t)widest(a->link_width_enabled & z->link_width_enabled & lanes);
     a->link_speed_active = z->link_speed_active = (uint8_t)(speed ? speed : MAD_SPEED_SDR);
     a->link_speed_ext_active = z->link_speed_ext_active = (uint8_t)(xdr ? 0 : highest(ext));
     a->link_speed_ext_active2 = z->link_speed_ext_active2 = (uint8_t)xdr;
@@ -324,7 +324,7 @@ void link_trained(struct sim *s, struct sim_port *p)
     p->training = false;
     if (!may_train(s, p))
         return;
-    negotiate(&p->pi, &peer->pi);
+    negotiate(&p->pi, &peer->pi, p->lanes & peer->lanes);
     p->pi.port_state = peer->pi.port_state = MAD_PORT_INIT;
     p->pi.port_physical_state = peer->pi.port_physical_state = MAD_PHYS_LINK_UP;
     announce(s, p, NULL);

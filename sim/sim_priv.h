@@ -75,6 +75,7 @@ struct sim_port {
     bool disabled;  // PortPhysicalState Disabled was set
     bool training;  // an EV_LINK_UP is on its way
     bool fdr10;
+    uint8_t lanes; // widths the cable can carry
     bool lease_runs;
     uint32_t reregisters; // ClientReregister was set so often
     int64_t lease_end;

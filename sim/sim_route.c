@@ -159,6 +159,8 @@ static enum step lid_arrived(struct sim *s, struct flight *f)
     if ((!back && hp == hc + 1) || (back && hp == 0))
         return deliver(s, f);
     if ((!back && hp == 0) || (back && hp == hc + 1)) {
+        if (!is_switch(node_of(s, in_port(s, f))))
+            return drop(s, f, &s->stats.no_route); // an adapter is no way point
         f->lid_leg = false;
         return dr_leave(s, f);
     }

@@ -40,6 +40,7 @@ void rig_recv(void *arg, const uint8_t *mad, const struct mad_addr *from, int st
         return;
     }
     r->others++;
+    r->classes[h.mgmt_class]++;
     memcpy(r->other, mad, MAD_SIZE);
     r->other_from = *from;
     if (h.method == MAD_METHOD_TRAP && be16(mad + 64 + 4) < 300)

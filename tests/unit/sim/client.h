@@ -23,7 +23,8 @@ struct rig {
     unsigned others;
     uint8_t other[MAD_SIZE];
     struct mad_addr other_from;
-    unsigned traps[300]; // by number
+    unsigned traps[300];   // by number
+    unsigned classes[256]; // by management class
 };
 
 void rig_start(struct rig *r, const struct fabric *f, const struct sim_opts *o); // takes the fabric
