@@ -71,6 +71,54 @@
 #define MAD_NAME sa_notice
 #define MAD_DEF "mad/attr/sa_notice.def"
 #include "mad/attr/define.h"
+#define MAD_NAME inform_info
+#define MAD_DEF "mad/attr/inform_info.def"
+#include "mad/attr/define.h"
+#define MAD_NAME node_record
+#define MAD_DEF "mad/attr/node_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME port_info_record
+#define MAD_DEF "mad/attr/port_info_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME sltovl_mapping_table_record
+#define MAD_DEF "mad/attr/sltovl_mapping_table_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME switch_info_record
+#define MAD_DEF "mad/attr/switch_info_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME linear_forwarding_table_record
+#define MAD_DEF "mad/attr/linear_forwarding_table_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME multicast_forwarding_table_record
+#define MAD_DEF "mad/attr/multicast_forwarding_table_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME sm_info_record
+#define MAD_DEF "mad/attr/sm_info_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME link_record
+#define MAD_DEF "mad/attr/link_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME guid_info_record
+#define MAD_DEF "mad/attr/guid_info_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME service_record
+#define MAD_DEF "mad/attr/service_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME p_key_table_record
+#define MAD_DEF "mad/attr/p_key_table_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME path_record
+#define MAD_DEF "mad/attr/path_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME vl_arbitration_table_record
+#define MAD_DEF "mad/attr/vl_arbitration_table_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME mc_member_record
+#define MAD_DEF "mad/attr/mc_member_record.def"
+#include "mad/attr/define.h"
+#define MAD_NAME inform_info_record
+#define MAD_DEF "mad/attr/inform_info_record.def"
+#include "mad/attr/define.h"
 #define MAD_NAME hdr
 #define MAD_DEF "mad/attr/hdr.def"
 #include "mad/attr/define.h"

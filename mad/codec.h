@@ -6,13 +6,13 @@
 // bit and width (counted from the attribute's first bit, most significant first, as the IBTA tables do) and
 // the format for people:
 //
-//     F(name, ctype, first_bit, width, format)                  a number
-//     A(name, ctype, first_bit, width, count, format)           an array: numbers, bytes or characters,
-//     packed S(name, ctype, first_bit, width, count, stride, format)   the same, elements stride bits apart
-//     R(first_bit, width)                                       reserved: skipped in decode, 0 in encode
-//     RS(first_bit, width, count, stride)                       the same, several
-//     FC(name, ctype, first_bit, width, format, component)      a component of an SA record, and
-//     AC(name, ctype, first_bit, width, count, format, component)   its bit in the component mask
+//     F(name, ctype, first_bit, width, format)                       a number
+//     A(name, ctype, first_bit, width, count, format)                an array, packed
+//     S(name, ctype, first_bit, width, count, stride, format)        an array, elements stride bits apart
+//     R(first_bit, width)                                            reserved: skipped, 0 in encode
+//     RS(first_bit, width, count, stride)                            the same, several
+//     FC(name, ctype, first_bit, width, format, component)           a component of an SA record with its
+//     AC(name, ctype, first_bit, width, count, format, component)    bit in the component mask
 //
 // From the rows come the host struct (struct mad_<name>, host byte order), mad_<name>_decode(),
 // mad_<name>_encode(), the table mad_attr_<name> that printers, the JSON writer, the simulator and the tests
@@ -78,6 +78,9 @@ enum {
     MAD_MAY_GET = 1,
     MAD_MAY_SET = 2,
     MAD_MAY_TRAP = 4,
+    MAD_MAY_TABLE = 8, // GetTable
+    MAD_MAY_DELETE = 16,
+    MAD_MAY_REPORT = 32,
 };
 
 struct mad_attr {
@@ -128,7 +131,32 @@ struct mad_attr {
     X(smp, "SMP", 0, 0, 256, 0)                                                                              \
     X(sa_hdr, "SA", 0, 0, 56, 0)
 
-#define MAD_SA_ATTRS(X) X(sa_notice, "Notice", 0x03, 0x0002, 80, MAD_MAY_GET | MAD_MAY_SET)
+// Records are as long as a table of them repeats, a multiple of eight bytes (AttributeOffset x 8).
+#define MAD_SA_ATTRS(X)                                                                                      \
+    X(sa_notice, "Notice", 0x03, 0x0002, 80, MAD_MAY_GET | MAD_MAY_SET | MAD_MAY_REPORT)                     \
+    X(inform_info, "InformInfo", 0x03, 0x0003, 36, MAD_MAY_SET)                                              \
+    X(node_record, "NodeRecord", 0x03, 0x0011, 112, MAD_MAY_GET | MAD_MAY_TABLE)                             \
+    X(port_info_record, "PortInfoRecord", 0x03, 0x0012, 72, MAD_MAY_GET | MAD_MAY_TABLE)                     \
+    X(sltovl_mapping_table_record, "SLtoVLMappingTableRecord", 0x03, 0x0013, 16,                             \
+      MAD_MAY_GET | MAD_MAY_TABLE)                                                                           \
+    X(switch_info_record, "SwitchInfoRecord", 0x03, 0x0014, 24, MAD_MAY_GET | MAD_MAY_TABLE)                 \
+    X(linear_forwarding_table_record, "LinearForwardingTableRecord", 0x03, 0x0015, 72,                       \
+      MAD_MAY_GET | MAD_MAY_TABLE)                                                                           \
+    X(multicast_forwarding_table_record, "MulticastForwardingTableRecord", 0x03, 0x0017, 72,                 \
+      MAD_MAY_GET | MAD_MAY_TABLE)                                                                           \
+    X(sm_info_record, "SMInfoRecord", 0x03, 0x0018, 32, MAD_MAY_GET | MAD_MAY_TABLE)                         \
+    X(link_record, "LinkRecord", 0x03, 0x0020, 8, MAD_MAY_GET | MAD_MAY_TABLE)                               \
+    X(guid_info_record, "GUIDInfoRecord", 0x03, 0x0030, 72,                                                  \
+      MAD_MAY_GET | MAD_MAY_TABLE | MAD_MAY_SET | MAD_MAY_DELETE)                                            \
+    X(service_record, "ServiceRecord", 0x03, 0x0031, 176,                                                    \
+      MAD_MAY_GET | MAD_MAY_TABLE | MAD_MAY_SET | MAD_MAY_DELETE)                                            \
+    X(p_key_table_record, "P_KeyTableRecord", 0x03, 0x0033, 72, MAD_MAY_GET | MAD_MAY_TABLE)                 \
+    X(path_record, "PathRecord", 0x03, 0x0035, 64, MAD_MAY_GET | MAD_MAY_TABLE)                              \
+    X(vl_arbitration_table_record, "VLArbitrationTableRecord", 0x03, 0x0036, 72,                             \
+      MAD_MAY_GET | MAD_MAY_TABLE)                                                                           \
+    X(mc_member_record, "MCMemberRecord", 0x03, 0x0038, 56,                                                  \
+      MAD_MAY_GET | MAD_MAY_TABLE | MAD_MAY_SET | MAD_MAY_DELETE)                                            \
+    X(inform_info_record, "InformInfoRecord", 0x03, 0x00f3, 64, MAD_MAY_GET | MAD_MAY_TABLE)
 
 // Layouts of notice.data_details; id is the lowest trap number, see mad_trap_find().
 #define MAD_TRAP_ATTRS(X)                                                                                    \
@@ -209,6 +237,54 @@ struct mad_port_extended_speeds_counters {
 };
 struct mad_sa_notice {
 #include "mad/attr/sa_notice.def"
+};
+struct mad_inform_info {
+#include "mad/attr/inform_info.def"
+};
+struct mad_node_record {
+#include "mad/attr/node_record.def"
+};
+struct mad_port_info_record {
+#include "mad/attr/port_info_record.def"
+};
+struct mad_sltovl_mapping_table_record {
+#include "mad/attr/sltovl_mapping_table_record.def"
+};
+struct mad_switch_info_record {
+#include "mad/attr/switch_info_record.def"
+};
+struct mad_linear_forwarding_table_record {
+#include "mad/attr/linear_forwarding_table_record.def"
+};
+struct mad_multicast_forwarding_table_record {
+#include "mad/attr/multicast_forwarding_table_record.def"
+};
+struct mad_sm_info_record {
+#include "mad/attr/sm_info_record.def"
+};
+struct mad_link_record {
+#include "mad/attr/link_record.def"
+};
+struct mad_guid_info_record {
+#include "mad/attr/guid_info_record.def"
+};
+struct mad_service_record {
+#include "mad/attr/service_record.def"
+};
+struct mad_p_key_table_record {
+#include "mad/attr/p_key_table_record.def"
+};
+struct mad_path_record {
+#include "mad/attr/path_record.def"
+};
+struct mad_vl_arbitration_table_record {
+#include "mad/attr/vl_arbitration_table_record.def"
+};
+struct mad_mc_member_record {
+#include "mad/attr/mc_member_record.def"
+};
+struct mad_inform_info_record {
+#include "mad/attr/inform_info_record.def"
 };
 struct mad_hdr {
 #include "mad/attr/hdr.def"

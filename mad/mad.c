@@ -48,36 +48,18 @@ const char *mad_method_name(uint8_t method)
     return LOOKUP(names, method);
 }
 
-static const struct name sa_attr_names[] = {
-    {MAD_ATTR_CLASS_PORT_INFO, "ClassPortInfo"},
-    {MAD_ATTR_NOTICE, "Notice"},
-    {MAD_ATTR_INFORM_INFO, "InformInfo"},
-    {MAD_SA_ATTR_NODE_RECORD, "NodeRecord"},
-    {MAD_SA_ATTR_PORT_INFO_RECORD, "PortInfoRecord"},
-    {MAD_SA_ATTR_SLTOVL_MAPPING_TABLE_RECORD, "SLtoVLMappingTableRecord"},
-    {MAD_SA_ATTR_SWITCH_INFO_RECORD, "SwitchInfoRecord"},
-    {MAD_SA_ATTR_LINEAR_FORWARDING_TABLE_RECORD, "LinearForwardingTableRecord"},
-    {MAD_SA_ATTR_RANDOM_FORWARDING_TABLE_RECORD, "RandomForwardingTableRecord"},
-    {MAD_SA_ATTR_MULTICAST_FORWARDING_TABLE_RECORD, "MulticastForwardingTableRecord"},
-    {MAD_SA_ATTR_SM_INFO_RECORD, "SMInfoRecord"},
-    {MAD_SA_ATTR_LINK_RECORD, "LinkRecord"},
-    {MAD_SA_ATTR_GUID_INFO_RECORD, "GUIDInfoRecord"},
-    {MAD_SA_ATTR_SERVICE_RECORD, "ServiceRecord"},
-    {MAD_SA_ATTR_P_KEY_TABLE_RECORD, "P_KeyTableRecord"},
-    {MAD_SA_ATTR_PATH_RECORD, "PathRecord"},
-    {MAD_SA_ATTR_VL_ARBITRATION_TABLE_RECORD, "VLArbitrationTableRecord"},
-    {MAD_SA_ATTR_MC_MEMBER_RECORD, "MCMemberRecord"},
-    {MAD_SA_ATTR_TRACE_RECORD, "TraceRecord"},
-    {MAD_SA_ATTR_MULTI_PATH_RECORD, "MultiPathRecord"},
-    {MAD_SA_ATTR_SERVICE_ASSOCIATION_RECORD, "ServiceAssociationRecord"},
-    {MAD_SA_ATTR_INFORM_INFO_RECORD, "InformInfoRecord"}};
-
 const char *mad_attr_name(uint8_t mgmt_class, uint16_t attr_id)
 {
-    if (mgmt_class == MAD_CLASS_SA)
-        return LOOKUP(sa_attr_names, attr_id);
+    // what has a name but no table
+    static const struct name sa[] = {
+        {MAD_SA_ATTR_RANDOM_FORWARDING_TABLE_RECORD, "RandomForwardingTableRecord"},
+        {MAD_SA_ATTR_TRACE_RECORD, "TraceRecord"},
+        {MAD_SA_ATTR_MULTI_PATH_RECORD, "MultiPathRecord"},
+        {MAD_SA_ATTR_SERVICE_ASSOCIATION_RECORD, "ServiceAssociationRecord"}};
     const struct mad_attr *attr = mad_attr_find(mgmt_class, attr_id);
-    return attr ? attr->name : NULL;
+    if (attr)
+        return attr->name;
+    return mgmt_class == MAD_CLASS_SA ? LOOKUP(sa, attr_id) : NULL;
 }
 
 const char *mad_trap_name(uint16_t trap_number)
