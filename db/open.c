@@ -143,10 +143,9 @@ static int connect_to(const char *path, bool exclusive, sqlite3 **ret)
     sqlite3_busy_timeout(*ret, 5000);
     sqlite3_db_config(*ret, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_limit(*ret, SQLITE_LIMIT_LENGTH, DB_BLOB_MAX + (1 << 20));
-    rc = db_exec(*ret, pragmas);
-    if (!rc && exclusive)
-        rc = db_exec(*ret, "PRAGMA locking_mode = EXCLUSIVE");
-    return rc;
+    // First of all: what reads the file before it asks for the shared memory.
+    rc = exclusive ? db_exec(*ret, "PRAGMA locking_mode = EXCLUSIVE") : 0;
+    return rc ? rc : db_exec(*ret, pragmas);
 }
 
 // --- looking at what is there ---
@@ -172,7 +171,8 @@ static int quick_check(sqlite3 *c, char *why, size_t size)
     rc = sqlite3_step(st);
     const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
     if (text && strcmp(text, "ok") != 0) {
-        snprintf(why, size, "%s", text);
+        const char *line = strrchr(text, '\n'); // behind a headline
+        snprintf(why, size, "%s", line ? line + 1 : text);
         rc = SQLITE_CORRUPT;
     } else {
         rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sqlite3_extended_errcode(c);
@@ -278,7 +278,13 @@ static enum verdict check_file(struct db *db, char *why, size_t size, struct err
         err_set(e, -errno, db->path, "cannot open for writing: %s", strerror(errno));
         return UNUSABLE;
     }
+    struct stat st;
+    bool stub = fstat(fd, &st) == 0 && st.st_size > 0 && st.st_size < 512;
     close(fd);
+    if (stub) { // SQLite may take it for empty and write over it
+        snprintf(why, size, "only %lld bytes", (long long)st.st_size);
+        return DAMAGED;
+    }
     return GOOD;
 }
 
