@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define DIVIDER_MAX (1u << 20)
+
 // Legal ways from one switch to one other, as ports.
 struct choice {
     uint32_t num_groups, num_ports;
@@ -67,25 +69,73 @@ static void fill_own(const struct rgraph *g, uint32_t t, struct fabric_tables *t
         row[g->d[i].lid] = g->d[i].port;
 }
 
-// All entries for the destinations of switch t.
-static void fill_column(const struct rgraph *g, const struct rorder *o, const struct rcolumn *c, uint32_t t,
-                        const uint32_t *divider, uint32_t (*load)[256], struct fabric_tables *tab)
+struct filling {
+    const struct rgraph *g;
+    const struct rorder *o;
+    struct rcolumn c;
+    uint32_t *divider; // per switch, for one column
+    uint32_t *width;   // per cost: switches that go down at that distance
+    uint32_t (*load)[256];
+    struct fabric_tables *tab;
+};
+
+// What the sequence number is divided by where a path goes down: into how many ways the destinations below
+// were split to get here.
+static uint32_t down_divider(const struct filling *w, uint32_t s)
 {
+    return w->width[w->c.cost[s] < w->g->n ? w->c.cost[s] : w->g->n];
+}
+
+// Where it goes up: the choices made below, most of them where they differ; handed on to the candidates.
+static void hand_on(struct filling *w, uint32_t s, const struct choice *ch)
+{
+    uint64_t d = (uint64_t)w->divider[s] * ch->num_groups;
+    if (d > DIVIDER_MAX)
+        return;
+    for (uint32_t i = 0; i < ch->num_groups; i++) {
+        uint32_t up = w->g->g[ch->group[i]].peer;
+        if (d > w->divider[up])
+            w->divider[up] = (uint32_t)d;
+    }
+}
+
+static void count_widths(struct filling *w)
+{
+    uint32_t n = w->g->n;
+    memset(w->width, 0, (n + 1) * sizeof(*w->width));
+    for (uint32_t s = 0; s < n; s++) {
+        w->divider[s] = 1;
+        if (w->c.cost[s] != RCOST_NONE && w->c.down[s])
+            w->width[w->c.cost[s] < n ? w->c.cost[s] : n]++;
+    }
+}
+
+// All entries for the destinations of switch t, from below in the order, so that dividers are known.
+static void fill_column(struct filling *w, uint32_t t)
+{
+    const struct rgraph *g = w->g;
     struct choice ch;
-    for (uint32_t s = 0; s < g->n; s++) {
-        if (s == t || c->cost[s] == RCOST_NONE)
+    fill_own(g, t, w->tab);
+    rcolumn_run(&w->c, g, w->o, t);
+    count_widths(w);
+    for (uint32_t k = 0; k < g->n; k++) {
+        uint32_t s = w->o->by_pos[k];
+        if (s == t || w->c.cost[s] == RCOST_NONE)
             continue;
         ch = (struct choice){.num_groups = 0};
         for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
-            if (rcolumn_candidate(c, g, o, t, s, i))
+            if (rcolumn_candidate(&w->c, g, w->o, t, s, i))
                 choice_add(&ch, g, i);
         }
-        uint8_t *row = tables_row(tab, s);
-        bool tiered = o->tiered[g->comp[s]];
+        if (!w->c.down[s])
+            hand_on(w, s, &ch);
+        uint32_t divider = w->c.down[s] ? down_divider(w, s) : w->divider[s];
+        bool tiered = w->o->tiered[g->comp[s]];
+        uint8_t *row = tables_row(w->tab, s);
         for (uint32_t i = g->doff[t]; i < g->doff[t + 1]; i++) {
             const struct rdest *d = &g->d[i];
             row[d->lid] =
-                tiered ? choice_port(&ch, g, d->seq / divider[s]) : choice_idle_port(&ch, g, load[s]);
+                tiered ? choice_port(&ch, g, d->seq / divider) : choice_idle_port(&ch, g, w->load[s]);
         }
     }
 }
@@ -93,17 +143,16 @@ static void fill_column(const struct rgraph *g, const struct rorder *o, const st
 void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *par, struct arena *a,
            struct fabric_tables *tab)
 {
-    struct rcolumn c;
+    struct filling w = {.g = g, .o = o, .tab = tab};
     struct rnumbers num;
-    rcolumn_init(&c, g, ordered, a);
-    rnumbers_assign(g, o, &c, a, &num);
-    uint32_t(*load)[256] = arena_array(a, g->n + 1, sizeof(*load));
+    rcolumn_init(&w.c, g, ordered, a);
+    rnumbers_assign(g, o, &w.c, a, &num);
+    w.divider = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    w.width = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    w.load = arena_array(a, g->n + 1, sizeof(*w.load));
     for (uint32_t k = 0; k < g->n; k++) {
         uint32_t t = num.dest_switch[k];
-        if (g->doff[t] == g->doff[t + 1])
-            continue;
-        fill_own(g, t, tab);
-        rcolumn_run(&c, g, o, t);
-        fill_column(g, o, &c, t, num.divider, load, tab);
+        if (g->doff[t] != g->doff[t + 1])
+            fill_column(&w, t);
     }
 }
