@@ -114,6 +114,55 @@ static void jobs_at_once(void **state)
     loop_free(l);
 }
 
+// --- run() waits for those who help ---
+
+struct late {
+    pthread_barrier_t both;
+    pthread_t caller;
+    bool helper_done, seen, done;
+};
+
+static void late_task(void *arg, unsigned i)
+{
+    struct late *x = arg;
+    pthread_barrier_wait(&x->both); // so each thread has one of the two
+    if (pthread_equal(pthread_self(), x->caller))
+        return;
+    mono_t until = mono_add(mono_now(), 5 * MONO_MS);
+    while (mono_sub(mono_now(), until) < 0)
+        ;
+    x->helper_done = true;
+}
+
+static void late_work(void *arg, struct par *par)
+{
+    struct late *x = arg;
+    x->caller = pthread_self();
+    par->run(par, 2, late_task, x);
+    x->seen = x->helper_done;
+}
+
+static void late_done(void *arg)
+{
+    ((struct late *)arg)->done = true;
+}
+
+static void run_waits_for_its_helpers(void **state)
+{
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+    struct pool *p = pool_new(l, 2);
+    struct late x = {0};
+    struct pool_job job = {.work = late_work, .done = late_done, .arg = &x};
+
+    pthread_barrier_init(&x.both, NULL, 2);
+    pool_submit(p, &job);
+    assert_true(loop_run_until(l, &x.done, MONO_S));
+    assert_true(x.seen);
+    pool_free(p);
+    pthread_barrier_destroy(&x.both);
+    loop_free(l);
+}
+
 // --- virtual time, and leaving early ---
 
 struct gate {
@@ -248,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_once_and_seen),
         cmocka_unit_test(jobs_at_once),
+        cmocka_unit_test(run_waits_for_its_helpers),
         cmocka_unit_test(a_job_holds_virtual_time),
         cmocka_unit_test(free_waits_for_running_and_drops_waiting),
         cmocka_unit_test(serial),
