@@ -167,13 +167,13 @@ int write_ibnetdiscover(const struct fabric *f, FILE *out)
 
 // ---- ibsim
 
-// ibsim has no XDR; the fastest it knows stands for it.
+// ibsim 0.10 knows nothing faster than HDR; that stands for NDR and XDR.
 static void put_sim_rate(FILE *out, const struct port_attrs *a)
 {
     const char *speed = speed_name(a);
     unsigned lanes = width_lanes(a->width_active);
-    if (speed && strcmp(speed, "XDR") == 0)
-        speed = "NDR";
+    if (speed && (strcmp(speed, "XDR") == 0 || strcmp(speed, "NDR") == 0))
+        speed = "HDR";
     if (speed || lanes)
         fprintf(out, " %ux%s", lanes ? lanes : 4, speed ? speed : "SDR");
     else
@@ -220,7 +220,7 @@ int write_ibsim_net(const struct fabric *f, FILE *out)
     fprintf(out,
             "# Network for ibsim, written by weft " WEFT_VERSION "\n"
             "# ibsim -N %u -S %u -P %u THIS-FILE\n"
-            "width=3\nspeed=7\nextspeed=15\n",
+            "width=3\nspeed=7\nextspeed=0\n",
             f->num_nodes + 1, f->num_switches + 1, nports + 1);
     if (sm != ID_NONE) // ibsim's clients sit at the first node
         put_sim_node(out, f, &f->node[sm]);
