@@ -321,7 +321,8 @@ struct mad_trap_259 {
 };
 #include "mad/attr/rows_undef.h"
 
-// Decodes attr->wire_bytes bytes of wire into the attribute's host struct. All fields are written.
+// Decodes attr->wire_bytes bytes of wire into the attribute's host struct, which may not overlap it. All
+// fields are written.
 void mad_attr_decode(const struct mad_attr *attr, const uint8_t *wire, void *ret_host);
 
 // Writes attr->wire_bytes bytes: fields cut to their width, reserved bits 0.
