@@ -540,6 +540,47 @@ static void waker_from_a_thread(void **state)
     }
 }
 
+struct block {
+    struct loop *l;
+    struct loop_timer far;
+    struct loop_waker *w;
+};
+
+static void cancel_and_stop(void *arg)
+{
+    struct block *b = arg;
+    loop_timer_cancel(&b->far);
+    loop_stop(b->l);
+}
+
+static void *signal_once(void *arg)
+{
+    struct block *b = arg;
+    loop_waker_signal(b->w);
+    return NULL;
+}
+
+// The first run blocks until a far timer, the second, with none left, on descriptors alone.
+static void blocked_loop_is_woken(void **state)
+{
+    struct block b = {.l = start(LOOP_REAL)};
+
+    b.w = loop_waker_new(b.l, "w", cancel_and_stop, &b);
+    loop_timer_init(&b.far, b.l, "t", note, "far");
+    loop_timer_after(&b.far, 100000 * MONO_S);
+    for (int i = 0; i < 3; i++) {
+        pthread_t t;
+        assert_int_equal(pthread_create(&t, NULL, signal_once, &b), 0);
+        loop_run(b.l);
+        pthread_join(t, NULL);
+        assert_false(loop_timer_pending(&b.far));
+    }
+    assert_non_null(loop_event_base(b.l));
+    assert_string_equal(trace.data, "");
+    loop_waker_free(b.w);
+    loop_free(b.l);
+}
+
 static void free_other(void *arg)
 {
     struct wake *w = arg;
@@ -663,6 +704,7 @@ int main(void)
         cmocka_unit_test(real_timer_is_never_early),
         cmocka_unit_test(signals),
         cmocka_unit_test(waker_from_a_thread),
+        cmocka_unit_test(blocked_loop_is_woken),
         cmocka_unit_test(wakers_run_in_order_and_can_go),
         cmocka_unit_test(time_is_counted_per_area),
         cmocka_unit_test(many_areas),

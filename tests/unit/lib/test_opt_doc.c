@@ -158,6 +158,24 @@ static void man_page_is_good_roff(void **state)
     free(man);
 }
 
+static void man_page_escapes(void **state)
+{
+    static const struct opt_row rows[] = {
+        {.name = "x", .type = OPT_INT, .doc = ".dot first, back\\slash"},
+        {.name = "y", .type = OPT_INT, .doc = "'quote first"},
+        {0},
+    };
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    opt_write_man(rows, f);
+    fclose(f);
+    assert_non_null(strstr(text, "\n\\&.dot first, back\\eslash.\n"));
+    assert_non_null(strstr(text, "\n\\&'quote first.\n"));
+    free(text);
+}
+
 static void dump_names_everything(void **state)
 {
     struct arena *a = arena_new();
@@ -211,6 +229,7 @@ int main(void)
         cmocka_unit_test(sample_loads_as_it_is_and_uncommented),
         cmocka_unit_test(sample_says_what_one_needs_to_know),
         cmocka_unit_test(man_page_is_good_roff),
+        cmocka_unit_test(man_page_escapes),
         cmocka_unit_test(dump_names_everything),
         cmocka_unit_test(a_default_that_is_wrong_aborts),
     };
