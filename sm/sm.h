@@ -86,7 +86,7 @@ struct sm_sweep { // one finished sweep
     uint64_t mads, retries, timeouts;
     uint64_t lft_blocks_set, port_sets;
     size_t nodes_added, nodes_removed, links_added, links_removed;
-    char text[200]; // outcome in words; why, when not ok
+    char text[400]; // outcome in words; why, when not ok
 };
 
 struct sm_callbacks {
