@@ -3,8 +3,10 @@
 #include "test_model_help.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "fabric/builder_priv.h"
+#include "fabric/reader.h"
 #include "fabric/topogen.h"
 #include "lib/rng.h"
 
@@ -539,6 +541,85 @@ static void test_management_host_on_rails(void **state)
     fabric_unref(f);
 }
 
+// ---------------------------------------------------------------- saved fabrics of real sites
+
+static const struct fabric *saved(const char *file, struct findings *fi)
+{
+    const char *shared = getenv("WEFT_SHARED");
+    char path[500];
+    snprintf(path, sizeof(path), "%s/fabrics/ibnetdiscover/%s", shared ? shared : SOURCE_ROOT "/../shared",
+             file);
+    if (access(path, R_OK) != 0) {
+        print_message("skipped: no %s\n", path);
+        skip();
+    }
+    const struct fabric *f = reader_load(path, fi, NULL);
+    assert_non_null(f);
+    return f;
+}
+
+static void test_saved_superpod(void **state)
+{
+    struct findings fi = {0};
+    const struct fabric *f = saved("hdr-superpod-compute-4341ca.txt", &fi);
+    assert_tiers(f, 204, 322, 140);
+    assert_int_equal(count_role(f, ROLE_AGGREGATION), 666);
+    assert_int_equal(f->num_rails, 8);
+    for (uint32_t s = 0; s < f->num_switches; s++) { // the site's names: LG<su>-<rail>, SPINE, CORE
+        const struct node *n = fabric_switch(f, s);
+        const char *desc = fabric_desc(f, n);
+        unsigned su, rail;
+        if (sscanf(desc, "MF0;LG%u-%u:", &su, &rail) == 2) {
+            assert_int_equal(n->rail, rail - 1);
+            assert_int_equal(n->tier, 0);
+        } else if (strstr(desc, "SPINE")) {
+            assert_int_equal(n->role, ROLE_SPINE);
+        } else if (strstr(desc, "CORE")) {
+            assert_int_equal(n->role, ROLE_CORE);
+        } else {
+            assert_int_equal(n->role, ROLE_LEAF);
+        }
+    }
+    assert_null(find_code(&fi, "rail-miscabled"));
+    findings_done(&fi);
+    fabric_unref(f);
+}
+
+static void test_saved_director(void **state)
+{
+    struct findings fi = {0};
+    const struct fabric *f = saved("hdr-director-cs8500-2328ca-puttylog-crlf.txt", &fi);
+    assert_tiers(f, 160, 160, 80);
+    for (uint32_t s = 0; s < f->num_switches; s++) { // line and spine boards of the chassis
+        const struct node *n = fabric_switch(f, s);
+        const char *board = strstr(fabric_desc(f, n), "MCS8500/");
+        assert_int_equal(n->tier, !board ? 0 : board[8] == 'L' ? 1 : 2);
+    }
+    findings_done(&fi);
+    fabric_unref(f);
+}
+
+static void test_saved_rails(void **state)
+{
+    struct findings fi = {0};
+    const struct fabric *f = saved("ndr-rail8-256ca-ibdiagnet-port-labels.txt", &fi);
+    assert_tiers(f, 8, 1, 0);
+    assert_int_equal(f->num_hosts, 32);
+    assert_int_equal(f->num_rails, 8);
+    assert_int_equal(f->num_sus, 1);
+    assert_int_equal(count_role(f, ROLE_AGGREGATION), 7);
+    fabric_unref(f);
+
+    f = saved("ndr-dgx-rail-582ca.txt", &fi);
+    assert_tiers(f, 31, 9, 0);
+    assert_int_equal(f->num_rails, 4);
+    // Two adapters of one host are crossed there, and nothing else is.
+    assert_int_equal(count_code(&fi, "rail-miscabled"), 2);
+    assert_int_equal(count_code(&fi, "su-miscabled"), 0);
+    fabric_unref(f);
+    findings_done(&fi);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -563,6 +644,9 @@ int main(void)
         cmocka_unit_test(test_not_wired_by_rails),
         cmocka_unit_test(test_rails_without_names),
         cmocka_unit_test(test_management_host_on_rails),
+        cmocka_unit_test(test_saved_superpod),
+        cmocka_unit_test(test_saved_director),
+        cmocka_unit_test(test_saved_rails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
