@@ -15,6 +15,7 @@
 #include "mad/engine_priv.h"
 
 #define ENDED_BATCH 1024
+#define PUMP_BATCH 32 // sent before others get a turn: a system call each
 #define WANTED_MAX_NS (60 * MONO_S)
 
 // --- how transactions end ---
@@ -235,7 +236,7 @@ static void pump_fn(void *arg)
     mono_t now = loop_now_precise(e->loop);
 
     // A send that fails at once takes no place, hence the count.
-    for (unsigned n = 0; n < e->o.window_total && e->outstanding < e->o.window_total; n++) {
+    for (unsigned n = 0; n < PUMP_BATCH && e->outstanding < e->o.window_total; n++) {
         unsigned prio;
         uint32_t d = dev_next(e, &prio);
         if (d == NONE)
@@ -512,6 +513,7 @@ struct mad_engine *mad_engine_new(struct loop *l, struct transport *t, const str
     e->t = t;
     e->o = o ? *o : (struct mad_engine_opts){.retries = -1};
     set_defaults(&e->o);
+    e->floor_ns = e->o.timeout_floor_ns;
     slab_init(&e->txns, sizeof(struct txn));
     slab_init(&e->devs, sizeof(struct dev));
     e->next_tid = e->o.first_tid                  ? e->o.first_tid

@@ -10,9 +10,10 @@
 // Time-outs: the first try waits the request's timeout_ns, or, where that is 0, an estimate (Jacobson's: mean
 // and deviation of the round trips, of the device and of all together, whichever is longer; at least the
 // floor, at most 8 times the default; the default while the device has not answered); every repeat doubles
-// it. Each try has a TID of its own; an answer to any try of a transaction completes it, late ones too. A
-// loop that stood still is not taken for a dead fabric: what came meanwhile is read before anything is given
-// up. Undeliverable tries: what the transport hands back at once (ibsim does for a dropped or unroutable MAD)
+// it. An answer that comes after its time-out raises the floor for 10 s, to half the default at most. Each
+// try has a TID of its own; an answer to any try of a transaction completes it, late ones too. A loop that
+// stood still is not taken for a dead fabric: what came meanwhile is read before anything is given up.
+// Undeliverable tries: what the transport hands back at once (ibsim does for a dropped or unroutable MAD)
 // counts against a budget of its own, UNDELIVERABLE_FACTOR (4) times the retries, and is repeated after 1 ms,
 // 2 ms, ... 32 ms. With the default of 3 retries that makes 13 cheap tries in 0.3 s: a path that loses 20 %
 // of its MADs fails a transaction once in 10^9, one that loses 36 % (20 % each way) twice in 10^6. Real

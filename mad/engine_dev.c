@@ -248,6 +248,20 @@ static void estimate(int32_t *srtt, int32_t *rttvar, int32_t us)
         *srtt = 1;
 }
 
+// The answer came after its time-out. Where it was only a little late, the wire or a busy machine stood still
+// for a moment; that concerns every device and comes again.
+static void raise_floor(struct mad_engine *e, int64_t rtt_ns)
+{
+    int64_t max = e->o.timeout_ns / 2, want = rtt_ns + rtt_ns / 2;
+
+    if (rtt_ns > max)
+        return;
+    want = want < max ? want : max;
+    if (want > e->floor_ns)
+        e->floor_ns = want;
+    e->floor_until = loop_now(e->loop).ns + FLOOR_HOLD_NS;
+}
+
 void dev_answered(struct mad_engine *e, struct dev *d, int64_t rtt_ns, bool late)
 {
     int64_t us = rtt_ns / 1000;
@@ -255,7 +269,11 @@ void dev_answered(struct mad_engine *e, struct dev *d, int64_t rtt_ns, bool late
 
     estimate(&d->srtt_us, &d->rttvar_us, v);
     estimate(&e->srtt_us, &e->rttvar_us, v);
-    if (!late && d->window < e->o.window_max && ++d->streak >= d->window) {
+    if (late) {
+        // Not lost: the window did not need to shrink.
+        raise_floor(e, rtt_ns);
+        d->window = (uint16_t)(d->window * 2u < e->o.window_max ? d->window * 2u : e->o.window_max);
+    } else if (d->window < e->o.window_max && ++d->streak >= d->window) {
         d->window++;
         d->streak = 0;
     }
@@ -271,13 +289,15 @@ void dev_timed_out(struct mad_engine *e, struct dev *d, int64_t sent_ns)
     d->shrunk_ns = loop_now(e->loop).ns;
 }
 
-int64_t dev_timeout(const struct mad_engine *e, const struct dev *d)
+int64_t dev_timeout(struct mad_engine *e, const struct dev *d)
 {
     if (!d->srtt_us)
         return e->o.timeout_ns;
     int64_t us = (int64_t)d->srtt_us + 4ll * d->rttvar_us, all = (int64_t)e->srtt_us + 4ll * e->rttvar_us;
     int64_t ns = (us > all ? us : all) * 1000;
-    if (ns < e->o.timeout_floor_ns)
-        ns = e->o.timeout_floor_ns;
+    if (e->floor_ns > e->o.timeout_floor_ns && loop_now(e->loop).ns > e->floor_until)
+        e->floor_ns = e->o.timeout_floor_ns;
+    if (ns < e->floor_ns)
+        ns = e->floor_ns;
     return ns < SLOW_FACTOR * e->o.timeout_ns ? ns : SLOW_FACTOR * e->o.timeout_ns;
 }

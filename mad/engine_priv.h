@@ -19,6 +19,7 @@
 #define BACKOFF_NS (1 * MONO_MS)
 #define BACKOFF_MAX_NS (32 * MONO_MS)
 #define TIMEOUT_MAX_NS (30 * MONO_S)
+#define FLOOR_HOLD_NS (10 * MONO_S)
 #define SLOW_FACTOR 8 // an estimate may exceed the default time-out so far
 #define COUNT_ROWS 257
 #define COUNT_SLOTS 1024
@@ -122,8 +123,9 @@ struct mad_engine {
     unsigned queued;               // waiting for a window
     bool paused;                   // the transport's way out is full
     bool repeat_turn[MAD_PRIOS];
-    bool grace;                 // one round of receiving was let go first, after a stall
-    int32_t srtt_us, rttvar_us; // over all devices
+    bool grace;                    // one round of receiving was let go first, after a stall
+    int32_t srtt_us, rttvar_us;    // over all devices
+    int64_t floor_ns, floor_until; // of time-outs: raised for a while by answers that came after one
 
     struct wheel wheel;
     struct loop_task pump_task, ended_task;
@@ -197,7 +199,7 @@ void dev_turn_over(struct mad_engine *e, uint32_t d, unsigned prio);
 void dev_answered(struct mad_engine *e, struct dev *d, int64_t rtt_ns, bool late);
 void dev_timed_out(struct mad_engine *e, struct dev *d, int64_t sent_ns);
 void dev_forget(const struct mad_engine *e, struct dev *d);
-int64_t dev_timeout(const struct mad_engine *e, const struct dev *d);
+int64_t dev_timeout(struct mad_engine *e, const struct dev *d);
 
 // engine_wheel.c
 void wheel_init(struct mad_engine *e);
