@@ -23,6 +23,9 @@
 #define VL_0_7 4
 #define PHYS_POLLING 2
 #define PHYS_LINK_UP 5
+#define CAP_MASK 0x0050c048 // traps, SL mapping, extended speeds, vendor class, notices, CapabilityMask2
+#define CAP_MASK_PORT0 0x0000c048
+#define CAP_MASK2 0x0030 // 2x width, HDR
 #define LID_UNSET 0xffff // PERMISSIVE_LID; what adapters show before a manager came by
 
 static bool graph_full(struct reader *r, unsigned file, uint32_t line, const char *what, unsigned max)
@@ -395,6 +398,8 @@ static void port_linked(struct finish *f, uint32_t node, unsigned num, const str
     else
         rate_from_active(&a, &src->link);
     if (n->type != NODE_SWITCH) {
+        a.cap_mask = CAP_MASK;
+        a.cap_mask2 = CAP_MASK2;
         a.lid = lid_clean(f, own && (own->has_lid || !far) ? own->lid : far ? far->far_lid : own->lid);
         a.lmc = own ? own->lmc : 0;
     }
@@ -416,6 +421,10 @@ static void port_unlinked(struct finish *f, uint32_t node, unsigned num, const s
     } else {
         rate_from_active(&a, best);
         rate_set(&a, &none);
+    }
+    if (n->type != NODE_SWITCH) {
+        a.cap_mask = CAP_MASK;
+        a.cap_mask2 = CAP_MASK2;
     }
     if (own && n->type != NODE_SWITCH) {
         a.lid = lid_clean(f, own->lid);
@@ -478,10 +487,18 @@ static void port0(struct finish *f, uint32_t node)
         .lmc = n->lmc,
         .state = PORT_ACTIVE,
         .phys_state = PHYS_LINK_UP,
+        .width_active = 2, // 4x SDR, as management ports say that have no wire
+        .width_supported = 2,
+        .width_enabled = 2,
+        .speed_active = 1,
+        .speed_supported = 1,
+        .speed_enabled = 1,
         .mtu_cap = MTU_4096,
         .mtu_active = MTU_4096,
-        .vl_cap = VL_0_7,
-        .vl_oper = VL_0_7,
+        .vl_cap = 1,
+        .vl_oper = 1,
+        .cap_mask = CAP_MASK_PORT0,
+        .cap_mask2 = CAP_MASK2,
     };
     builder_port(f->b, f->id[node], 0, &a);
     if (n->port0_guid)

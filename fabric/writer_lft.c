@@ -134,7 +134,7 @@ static unsigned follow(const struct fabric *f, const struct fabric_tables *t, ui
     const struct node *n = fabric_switch(f, sw);
     for (unsigned hops = 0; hops <= HOPS_MAX; hops++) {
         if (n == fabric_node(f, to->node))
-            return hops;
+            return tables_port(t, n->sw, lid) == 0 ? hops : HOPS_NONE;
         unsigned num = tables_port(t, n->sw, lid);
         if (num == 0 || num > n->num_ports)
             return HOPS_NONE;
