@@ -191,12 +191,24 @@ static void reopen(void *arg)
     loop_timer_after(&f->retry, RETRY_FIRST);
 }
 
+// What was said about the file itself; what is odd about the fabric the manager finds for itself.
+static void keep_file_findings(struct findings *f, const char *file)
+{
+    struct findings kept = {0};
+    for (size_t i = 0; i < f->n; i++)
+        if (strncmp(f->item[i].where, file, strlen(file)) == 0)
+            findings_add(&kept, f->item[i].severity, f->item[i].code, f->item[i].where, "%s", f->item[i].text);
+    findings_done(f);
+    *f = kept;
+}
+
 static int open_sim(struct fab *f, struct err *e)
 {
     struct sim_opts o;
     const struct fabric *fabric = topogen_or_file(f->cfg->simulate, &f->findings, e);
     if (fabric == NULL)
         return e->code ? e->code : -EINVAL;
+    keep_file_findings(&f->findings, f->cfg->simulate);
     config_sim_opts(f->env.config, &o);
     f->sim = sim_new(f->env.loop, fabric, &o);
     fabric_unref(fabric);

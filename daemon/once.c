@@ -40,6 +40,8 @@ static json_t *mads_json(const struct fab *f, uint64_t *ret_sent)
 
     *ret_sent = 0;
     for (size_t i = 0; i < n && i < 256; i++) {
+        if (c[i].sent == 0)
+            continue;
         const char *attr = mad_attr_name(c[i].mgmt_class, c[i].attr_id),
                    *method = mad_method_name(c[i].method);
         *ret_sent += c[i].sent;

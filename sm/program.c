@@ -242,6 +242,7 @@ static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
     if (r->status == 0 && r->mad_status == 0)
         return;
     d->lft = DEV_LFT_UNKNOWN;
+    p->sm->wave_failures++;
     refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE, r);
 }
 
@@ -295,7 +296,7 @@ static void wave_finished(struct sm_pass *p)
     struct sm *sm = p->sm;
     // Wave 0 makes wave 1 safe: if a switch did not take it, the sweep ends here with a mix that is still the
     // old one.
-    if (sm->wave == 0 && sm_route_plan(sm)->num_waves == 2 && sm->set_failures > 0) {
+    if (sm->wave == 0 && sm_route_plan(sm)->num_waves == 2 && sm->wave_failures > 0) {
         struct err e;
         err_set(&e, -EIO, "tables",
                 "a switch did not take the entries that had to go first; the rest was not written; sweeping "
@@ -343,7 +344,7 @@ static void wave_start(struct sm *sm)
 
 void sm_tables_start(struct sm *sm)
 {
-    sm->wave = 0;
+    sm->wave = sm->wave_failures = 0;
     sm->tables_done = false;
     wave_start(sm);
 }

@@ -23,9 +23,10 @@ struct sm_route_job {
     struct pool_job job;
     struct sm *sm;
     const struct fabric *fabric;
-    struct fabric_tables *old; // what the switches hold; NULL when all are blank
+    struct fabric_tables *old; // what the switches hold
     bool *known, *blank;       // per switch
     struct route_opts opts;
+    bool all_blank;
     bool may_keep; // keep old when it is proved
     bool allow_credit_loops;
     struct stamp stamp;
@@ -54,7 +55,7 @@ static uint64_t tables_hash(const struct fabric *f, const struct fabric_tables *
 static void keep(struct sm_route_job *j, struct par *par)
 {
     struct verify_opts v = {.par = par};
-    if (!j->may_keep || j->old == NULL || !route_verify(j->fabric, j->old, &v, &j->proof))
+    if (!j->may_keep || j->all_blank || !route_verify(j->fabric, j->old, &v, &j->proof))
         return;
     j->kept = true;
     j->ours = j->stamp.engine[0] != 0 && j->stamp.hash == tables_hash(j->fabric, j->old);
@@ -85,8 +86,7 @@ static void work(void *arg, struct par *par)
                             "the computed tables do not hold: %s", j->proof.counter_example);
         return;
     }
-    if (j->old != NULL)
-        tables_seal(j->old, false);
+    tables_seal(j->old, false);
     j->status =
         route_plan_make(j->fabric, j->old, j->known, j->blank, j->result.tables, par, &j->plan, &j->err);
 }
@@ -192,10 +192,10 @@ static void read_finished(struct sm_pass *p)
 }
 
 // Sorts the switches into known, blank and to be read; returns whether any has to be read.
-static bool sort_switches(struct sm *sm, struct sm_route_job *j, bool *ret_all_blank)
+static bool sort_switches(struct sm *sm, struct sm_route_job *j)
 {
     bool read = false;
-    *ret_all_blank = true;
+    j->all_blank = true;
     for (uint32_t i = 0; i < sm->num_dev; i++) {
         struct sm_dev *d = sm->dev[i];
         if (!dev_here(sm, d) || !dev_is_switch(d) || d->node == ID_NONE)
@@ -208,7 +208,7 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j, bool *ret_all_b
             d->lft = DEV_LFT_UNKNOWN;
         j->known[sw] = d->have_si;
         j->blank[sw] = d->lft == DEV_LFT_BLANK;
-        *ret_all_blank &= j->blank[sw];
+        j->all_blank &= j->blank[sw];
         read |= d->lft == DEV_LFT_UNKNOWN && d->have_si;
     }
     return read;
@@ -228,7 +228,6 @@ void sm_route_start(struct sm *sm)
 {
     struct sm_route_job *j = xcalloc(1, sizeof(*j));
     uint32_t n = sm->next_fabric->num_switches;
-    bool all_blank;
 
     sm->job = j;
     j->sm = sm;
@@ -244,14 +243,11 @@ void sm_route_start(struct sm *sm)
     j->allow_credit_loops = sm->o.allow_credit_loops;
     bool adopted = sm->tables != NULL && strcmp(sm->tables->engine, "adopted") == 0;
     j->may_keep = sm->o.adopt && !sm->reroute_now && (sm->tables == NULL || adopted);
-    bool read = sort_switches(sm, j, &all_blank);
-    if (!all_blank) {
-        if (sm->tables != NULL)
-            j->old = tables_copy_for(sm->tables, sm->fabric, sm->next_fabric, sm->next_fabric->top_lid);
-        else
-            j->old = tables_new(sm->next_fabric, sm->next_fabric->top_lid, "found");
-        forget_rows(sm, j);
-    }
+    bool read = sort_switches(sm, j);
+    j->old = sm->tables != NULL
+                 ? tables_copy_for(sm->tables, sm->fabric, sm->next_fabric, sm->next_fabric->top_lid)
+                 : tables_new(sm->next_fabric, sm->next_fabric->top_lid, "found");
+    forget_rows(sm, j);
     void *blob = NULL;
     size_t len = 0;
     if (sm->db != NULL && j->may_keep && db_blob_get(sm->db, sm->o.fabric, "tables", &blob, &len) == 0 &&

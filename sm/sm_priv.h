@@ -144,7 +144,7 @@ struct sm {
     struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;
     bool config_running, config_done, tables_done;
     struct err failed; // why the sweep fails as soon as configuring has ended
-    unsigned wave;
+    unsigned wave, wave_failures; // running wave; blocks that were not taken
     uint32_t *wave_first; // per switch: first index into wave_block; one more at the end
     uint32_t *wave_block;
     struct sm_route_job *job;
