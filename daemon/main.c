@@ -186,11 +186,11 @@ static bool parse_one(int c, struct args *a, int *ret_status)
     }
 }
 
-static int complain(const struct err *e)
+static int complain(const struct err *e, int status)
 {
     char text[700];
     fprintf(stderr, "weftd: %s\n", err_str(e, text, sizeof(text)));
-    return 1;
+    return status;
 }
 
 static int apply_sets(struct weftd *w, struct err *e)
@@ -469,7 +469,7 @@ static int run_daemon(struct weftd *w)
 {
     struct err e = {0};
     if (open_fabrics(w, &e) != 0 || open_api(w, &e) != 0)
-        return complain(&e);
+        return complain(&e, 1);
     log_notice("ready", "version=" WEFT_VERSION " socket=\"%s\" http=%s:%d", w->config.socket,
                w->config.http_address, api_port(w->api));
     notify_start(&w->notify, w->loop);
@@ -491,7 +491,7 @@ static int run(struct weftd *w)
     w->sig[1] = loop_signal_new(w->loop, SIGINT, on_terminate, w);
     w->sig[2] = loop_signal_new(w->loop, SIGHUP, on_hangup, w);
     if (open_db(w, &e) != 0)
-        return complain(&e);
+        return complain(&e, 1);
     return w->args.once ? run_once(w) : run_daemon(w);
 }
 
@@ -511,14 +511,14 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     w.arena = arena_new();
     if (config_load(&w.config, w.arena, w.args.config, &e) != 0 || apply_sets(&w, &e) != 0)
-        return complain(&e);
+        return complain(&e, 2); // wrong words: systemd does not try again
     if (w.args.check) {
         if (w.args.print)
             opt_dump(config_rows, &w.config, stdout);
         return 0;
     }
     if (apply_args(&w, &e) != 0)
-        return complain(&e);
+        return complain(&e, 2);
     log_set_level((enum log_level)w.config.log_level);
     status = run(&w);
     close_all(&w);

@@ -11,6 +11,8 @@
 //
 // Owner: the loop's thread owns everything; the waiting thread touches fd, gate and stop only. free() may not
 // be called from recv() or writable(); from broken() it may.
+// ibsim's client library stands in for open(), not for open64(): devices need no large offsets.
+#undef _FILE_OFFSET_BITS
 #include "mad/umad.h"
 
 #include <arpa/inet.h>

@@ -354,6 +354,8 @@ void sm_free(struct sm *sm)
     if (sm == NULL)
         return;
     sm_watch_done(sm);
+    if (sm->db != NULL)
+        db_cancel(sm->db, sm);
     if (sm->disc.finishing)
         loop_unpost(sm->loop, &sm->disc.task);
     struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_tables,
