@@ -413,7 +413,7 @@ int sim_node_desc(struct sim *s, uint64_t node_guid, const char *desc)
         return -ENOENT;
     touch(s);
     set_desc(n, desc);
-    trap_local_change(s, &s->port[n->first_port], true, false, false);
+    trap_local_change(s, &s->port[n->first_port], true);
     return 0;
 }
 

@@ -87,7 +87,7 @@ static int client_issm(struct transport *t, bool on, struct err *e)
     c->issm = on;
     p->pi.capability_mask =
         on ? p->pi.capability_mask | MAD_CAP_IS_SM : p->pi.capability_mask & ~MAD_CAP_IS_SM;
-    trap_local_change(s, p, false, false, false);
+    trap_local_change(s, p, false);
     return 0;
 }
 

@@ -312,7 +312,8 @@ bool pma_process(struct sim *s, struct flight *f, uint16_t *ret_status); // as s
 
 // --- sim_trap.c ---
 void trap_link_state(struct sim *s, struct sim_node *n); // PortStateChange and trap 128
-void trap_local_change(struct sim *s, struct sim_port *end, bool desc, bool width, bool speed);
+// Trap 144: CapabilityMask or, with desc, NodeDescription.
+void trap_local_change(struct sim *s, struct sim_port *end, bool desc);
 void trap_bad_m_key(struct sim *s, struct sim_port *end, const struct flight *f);
 void trap_port_errors(struct sim *s, struct sim_port *end, unsigned num, uint16_t number); // 129..131
 void trap_repress(struct sim *s, struct sim_port *end, const uint8_t *notice);

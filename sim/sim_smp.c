@@ -42,7 +42,7 @@ static uint16_t node_desc_set(struct sim *s, struct sma_req *r)
         !(r->end->pi.capability_mask2 & MAD_CAP2_IS_SET_NODE_DESCRIPTION_SUPPORTED))
         return MAD_STATUS_BAD_METHOD_ATTR;
     memcpy(r->node->desc, r->data, sizeof(r->node->desc));
-    trap_local_change(s, r->end, true, false, false);
+    trap_local_change(s, r->end, true);
     return 0;
 }
 

@@ -131,14 +131,12 @@ void trap_link_state(struct sim *s, struct sim_node *n)
     raise_trap(s, end, &notice, &mad_attr_trap_128, &d);
 }
 
-void trap_local_change(struct sim *s, struct sim_port *end, bool desc, bool width, bool speed)
+void trap_local_change(struct sim *s, struct sim_port *end, bool desc)
 {
     struct mad_trap_144 d = {
         .lid = end->pi.lid,
-        .other_local_changes = desc || width || speed,
+        .other_local_changes = desc,
         .capability_mask = end->pi.capability_mask,
-        .link_speed_enabled_change = speed,
-        .link_width_enabled_change = width,
         .node_description_change = desc,
         .capability_mask2 = end->pi.capability_mask2,
     };
