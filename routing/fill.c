@@ -4,16 +4,7 @@
 
 #include <string.h>
 
-#define DIVIDER_MAX (1u << 20)
-
-// Legal ways from one switch to one other, as ports.
-struct choice {
-    uint32_t num_groups, num_ports;
-    uint32_t group[256]; // indices into rgraph.g
-    bool even;           // all groups have as many ports
-};
-
-static void choice_add(struct choice *c, const struct rgraph *g, uint32_t group)
+void rchoice_add(struct rchoice *c, const struct rgraph *g, uint32_t group)
 {
     uint32_t n = g->g[group].num_ports;
     c->even = c->num_groups == 0 || (c->even && g->g[c->group[0]].num_ports == n);
@@ -22,7 +13,7 @@ static void choice_add(struct choice *c, const struct rgraph *g, uint32_t group)
 }
 
 // The q-th port, first over groups, then over the ports of each; groups with more ports come up more often.
-static uint8_t choice_port(const struct choice *c, const struct rgraph *g, uint32_t q)
+uint8_t rchoice_port(const struct rchoice *c, const struct rgraph *g, uint32_t q)
 {
     uint32_t k = q % c->num_groups, round = q / c->num_groups;
     if (!c->even) {
@@ -45,7 +36,7 @@ static uint8_t choice_port(const struct choice *c, const struct rgraph *g, uint3
 }
 
 // Where there are no levels the modulo says nothing; then the port that has the fewest destinations.
-static uint8_t choice_idle_port(const struct choice *c, const struct rgraph *g, uint32_t load[256])
+static uint8_t choice_idle_port(const struct rchoice *c, const struct rgraph *g, uint32_t load[256])
 {
     uint8_t best = 0;
     bool any = false;
@@ -87,10 +78,10 @@ static uint32_t down_divider(const struct filling *w, uint32_t s)
 }
 
 // Where it goes up: the choices made below, most of them where they differ; handed on to the candidates.
-static void hand_on(struct filling *w, uint32_t s, const struct choice *ch)
+static void hand_on(struct filling *w, uint32_t s, const struct rchoice *ch)
 {
     uint64_t d = (uint64_t)w->divider[s] * ch->num_groups;
-    if (d > DIVIDER_MAX)
+    if (d > RDIVIDER_MAX)
         return;
     for (uint32_t i = 0; i < ch->num_groups; i++) {
         uint32_t up = w->g->g[ch->group[i]].peer;
@@ -114,7 +105,7 @@ static void count_widths(struct filling *w)
 static void fill_column(struct filling *w, uint32_t t)
 {
     const struct rgraph *g = w->g;
-    struct choice ch;
+    struct rchoice ch;
     fill_own(g, t, w->tab);
     rcolumn_run(&w->c, g, w->o, t);
     count_widths(w);
@@ -122,10 +113,10 @@ static void fill_column(struct filling *w, uint32_t t)
         uint32_t s = w->o->by_pos[k];
         if (s == t || w->c.cost[s] == RCOST_NONE)
             continue;
-        ch = (struct choice){.num_groups = 0};
+        ch = (struct rchoice){.num_groups = 0};
         for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
             if (rcolumn_candidate(&w->c, g, w->o, t, s, i))
-                choice_add(&ch, g, i);
+                rchoice_add(&ch, g, i);
         }
         if (!w->c.down[s])
             hand_on(w, s, &ch);
@@ -135,23 +126,86 @@ static void fill_column(struct filling *w, uint32_t t)
         for (uint32_t i = g->doff[t]; i < g->doff[t + 1]; i++) {
             const struct rdest *d = &g->d[i];
             row[d->lid] =
-                tiered ? choice_port(&ch, g, d->seq / divider) : choice_idle_port(&ch, g, w->load[s]);
+                tiered ? rchoice_port(&ch, g, d->seq / divider) : choice_idle_port(&ch, g, w->load[s]);
         }
     }
+}
+
+static void prepare(struct filling *w, const struct rgraph *g, const struct rorder *o, bool ordered,
+                    struct fabric_tables *tab, struct arena *a)
+{
+    *w = (struct filling){.g = g, .o = o, .tab = tab};
+    rcolumn_init(&w->c, g, ordered, a);
+    w->divider = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    w->width = ARENA_NEW_N(a, g->n + 1, uint32_t);
+}
+
+// Columns that rows.c left, a share for each task.
+struct leftovers {
+    const struct rrows *r;
+    unsigned tasks;
+};
+
+static void leftover_task(void *arg, unsigned i)
+{
+    const struct leftovers *l = arg;
+    struct arena *a = arena_new();
+    struct filling w;
+    prepare(&w, l->r->g, l->r->o, true, l->r->tables, a);
+    for (uint32_t k = i; k < l->r->num; k += l->tasks) {
+        if (l->r->odd[k])
+            fill_column(&w, l->r->sw[k]);
+    }
+    arena_free(a);
+}
+
+static void fill_by_rows(const struct rgraph *g, const struct rorder *o, const uint32_t *dest_switch,
+                         struct par *par, struct arena *a, struct fabric_tables *tab)
+{
+    struct rrows r = {.g = g, .o = o, .tables = tab};
+    uint32_t dests = g->doff[g->n], odd = 0;
+    r.column = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    r.sw = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    r.odd = ARENA_NEW_N(a, g->n + 1, uint8_t);
+    r.lid = ARENA_NEW_N(a, dests + 1, uint16_t);
+    r.seq = ARENA_NEW_N(a, dests + 1, uint32_t);
+    memset(r.column, 0xff, (g->n + 1) * sizeof(*r.column));
+    for (uint32_t i = 0; i < dests; i++) {
+        r.lid[i] = g->d[i].lid;
+        r.seq[i] = g->d[i].seq;
+    }
+    for (uint32_t k = 0; k < g->n; k++) {
+        uint32_t t = dest_switch[k];
+        if (g->doff[t] == g->doff[t + 1])
+            continue;
+        r.column[t] = r.num;
+        r.sw[r.num++] = t;
+    }
+    rrows_fill(&r, par);
+    for (uint32_t k = 0; k < r.num; k++)
+        odd += r.odd[k];
+    struct leftovers l = {&r, par ? par->width : 1};
+    if (odd > 0)
+        rpar_run(par, l.tasks, leftover_task, &l);
 }
 
 void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *par, struct arena *a,
            struct fabric_tables *tab)
 {
-    struct filling w = {.g = g, .o = o, .tab = tab};
-    struct rnumbers num;
-    rcolumn_init(&w.c, g, ordered, a);
-    rnumbers_assign(g, o, &w.c, a, &num);
-    w.divider = ARENA_NEW_N(a, g->n + 1, uint32_t);
-    w.width = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    uint32_t *dest_switch = rnumbers_assign(g, o, a);
+    bool rows = ordered;
+    for (uint32_t c = 0; c < g->num_comps; c++)
+        rows &= o->tiered[c];
+    if (rows) {
+        fill_by_rows(g, o, dest_switch, par, a, tab);
+        return;
+    }
+    // Without tiers entries depend on what was given out before: one after the other.
+    struct filling w;
+    prepare(&w, g, o, ordered, tab, a);
     w.load = arena_array(a, g->n + 1, sizeof(*w.load));
     for (uint32_t k = 0; k < g->n; k++) {
-        uint32_t t = num.dest_switch[k];
+        uint32_t t = dest_switch[k];
         if (g->doff[t] != g->doff[t + 1])
             fill_column(&w, t);
     }

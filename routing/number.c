@@ -6,15 +6,10 @@
 // by slot, so that hosts which are absent leave holes and the slots of all leaves stay aligned with the
 // uplinks. Other end nodes (aggregation nodes, gateways) and the switches' own LIDs have sequences of their
 // own, so that they do not skew the hosts'. The further LIDs of an LMC range follow their base.
-//
-// Divider: how many ways upwards were chosen among below a switch; what is left of the sequence number after
-// the division is what tells destinations apart there.
 #include "routing/route_priv.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define DIVIDER_MAX (1u << 20)
 
 struct naming {
     const struct rgraph *g;
@@ -38,49 +33,27 @@ static int switch_cmp(const void *a, const void *b, void *arg)
     return c->g->guid[x] < c->g->guid[y] ? -1 : c->g->guid[x] > c->g->guid[y];
 }
 
-// Takes the leaves in order; with each, those that are as near to it as the nearest of the others.
-static void cluster(const struct rgraph *g, const struct rorder *o, struct rcolumn *c, const uint32_t *leaf,
-                    uint32_t num, bool *done, uint32_t *ret)
+// Takes the leaves in order; with each, those that share a neighbour with it.
+static void cluster(const struct rgraph *g, const bool *leaf, const uint32_t *order, uint32_t num,
+                    struct arena *a, uint32_t *ret)
 {
-    uint32_t n = 0;
+    uint32_t *mark = ARENA_NEW_N(a, g->n + 1, uint32_t), n = 0;
+    bool *done = ARENA_NEW_N(a, g->n + 1, bool);
     for (uint32_t i = 0; i < num; i++) {
-        if (done[leaf[i]])
+        uint32_t v = order[i];
+        if (done[v])
             continue;
-        rcolumn_run(c, g, o, leaf[i]);
-        uint32_t near = RCOST_NONE;
-        for (uint32_t k = i + 1; k < num; k++) {
-            if (!done[leaf[k]] && c->cost[leaf[k]] < near)
-                near = c->cost[leaf[k]];
+        mark[v] = i + 1;
+        for (uint32_t e = g->goff[v]; e < g->goff[v + 1]; e++) {
+            uint32_t w = g->g[e].peer;
+            for (uint32_t k = g->goff[w]; k < g->goff[w + 1]; k++)
+                mark[g->g[k].peer] = i + 1;
         }
         for (uint32_t k = i; k < num; k++) {
-            uint32_t v = leaf[k];
-            if (!done[v] && (k == i || (near != RCOST_NONE && c->cost[v] <= near))) {
-                done[v] = true;
-                ret[n++] = v;
-            }
-        }
-    }
-}
-
-static void set_dividers(const struct rgraph *g, const struct rorder *o, uint32_t *divider)
-{
-    uint32_t max_rank = 0;
-    for (uint32_t s = 0; s < g->n; s++) {
-        divider[s] = 1;
-        if (o->tiered[g->comp[s]] && o->rank[s] > max_rank)
-            max_rank = o->rank[s];
-    }
-    for (uint32_t r = 0; r <= max_rank; r++) {
-        for (uint32_t s = 0; s < g->n; s++) {
-            if (o->rank[s] != r || !o->tiered[g->comp[s]])
-                continue;
-            uint32_t up = 0;
-            for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++)
-                up += o->rank[g->g[i].peer] > r;
-            for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
-                uint32_t w = g->g[i].peer;
-                if (o->rank[w] > r && divider[s] * up > divider[w] && divider[s] * up <= DIVIDER_MAX)
-                    divider[w] = divider[s] * up;
+            uint32_t x = order[k];
+            if (leaf[x] && !done[x] && mark[x] == i + 1) {
+                done[x] = true;
+                ret[n++] = x;
             }
         }
     }
@@ -160,10 +133,9 @@ static void number_others(struct rgraph *g, const uint32_t *order, const bool *l
     }
 }
 
-void rnumbers_assign(struct rgraph *g, const struct rorder *o, struct rcolumn *scratch, struct arena *a,
-                     struct rnumbers *ret)
+uint32_t *rnumbers_assign(struct rgraph *g, const struct rorder *o, struct arena *a)
 {
-    bool *leaf = ARENA_NEW_N(a, g->n + 1, bool), *done = ARENA_NEW_N(a, g->n + 1, bool);
+    bool *leaf = ARENA_NEW_N(a, g->n + 1, bool);
     uint32_t *order = ARENA_NEW_N(a, g->n + 1, uint32_t), num = 0;
     for (uint32_t s = 0; s < g->n; s++) {
         leaf[s] = g->hosts[s] > 0 && (o->foot[s] || !o->tiered[g->comp[s]]);
@@ -172,10 +144,9 @@ void rnumbers_assign(struct rgraph *g, const struct rorder *o, struct rcolumn *s
     }
     struct naming c = {g, o, leaf};
     qsort_r(order, g->n, sizeof(*order), switch_cmp, &c);
-    ret->dest_switch = arena_memdup(a, order, (g->n + 1) * sizeof(*order));
-    cluster(g, o, scratch, order, num, done, ret->dest_switch);
-    ret->divider = ARENA_NEW_N(a, g->n + 1, uint32_t);
-    set_dividers(g, o, ret->divider);
-    number_hosts(g, o, ret->dest_switch, num);
-    number_others(g, ret->dest_switch, leaf);
+    uint32_t *ret = arena_memdup(a, order, (g->n + 1) * sizeof(*order));
+    cluster(g, leaf, order, num, a, ret);
+    number_hosts(g, o, ret, num);
+    number_others(g, ret, leaf);
+    return ret;
 }

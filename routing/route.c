@@ -2,9 +2,10 @@
 // Routing: dispatch. See route.h for the face; the engines' parts, in reading order:
 //   graph.c   the compact switch graph of a snapshot
 //   order.c   the total order of switches with one top per component (updn)
-//   column.c  paths from all switches to one
-//   number.c  sequence numbers of destinations, dividers of switches
+//   number.c  sequence numbers of destinations
+//   column.c  paths from all switches to one: the general way
 //   fill.c    which port each destination gets
+//   rows.c    both at once for all columns: the fast way, on trees
 //   file.c    tables read from a dump
 // and, sharing nothing with them: verify.c (the proof), plan.c (waves), trace.c (one path).
 // No thread: what runs in parallel is handed to the caller's struct par. Scratch memory is an arena that

@@ -74,13 +74,32 @@ void rcolumn_run(struct rcolumn *c, const struct rgraph *g, const struct rorder 
 bool rcolumn_candidate(const struct rcolumn *c, const struct rgraph *g, const struct rorder *o, uint32_t t,
                        uint32_t s, uint32_t i);
 
-// Sequence numbers of destinations and modulo dividers of switches; see number.c.
-struct rnumbers {
-    uint32_t *divider;     // per switch
-    uint32_t *dest_switch; // switches in the order in which their destinations are counted
+// Numbers the destinations; returns the switches in the order in which theirs are counted. See number.c.
+uint32_t *rnumbers_assign(struct rgraph *g, const struct rorder *o, struct arena *a);
+
+// Legal ways from one switch to another; see fill.c.
+struct rchoice {
+    uint32_t num_groups, num_ports;
+    uint32_t group[256]; // indices into rgraph.g
+    bool even;           // all groups have as many ports
 };
-void rnumbers_assign(struct rgraph *g, const struct rorder *o, struct rcolumn *scratch, struct arena *a,
-                     struct rnumbers *ret);
+#define RDIVIDER_MAX 32767
+void rchoice_add(struct rchoice *c, const struct rgraph *g, uint32_t group);
+uint8_t rchoice_port(const struct rchoice *c, const struct rgraph *g, uint32_t q);
+
+// Work of rows.c: columns are the switches that have destinations.
+struct rrows {
+    const struct rgraph *g;
+    const struct rorder *o;
+    struct fabric_tables *tables;
+    uint32_t num;
+    uint32_t *column; // per switch, ID_NONE without destinations
+    uint32_t *sw;     // per column
+    uint16_t *lid;    // per destination, as in rgraph.d
+    uint32_t *seq;
+    uint8_t *odd; // per column: not filled, left to column.c
+};
+void rrows_fill(struct rrows *r, struct par *par);
 
 // Fills all tables. ordered: up*/down*, otherwise shortest paths.
 void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *par, struct arena *a,
