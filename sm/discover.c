@@ -191,6 +191,29 @@ static void sm_info_done(void *arg, uint64_t user, const struct mad_result *r)
     finish_one(sm);
 }
 
+// FDR10 shows as QDR in PortInfo; only the vendor's ExtPortInfo of these devices tells (SwitchX, Switch-IB,
+// ConnectX-3 to -5, Connect-IB).
+static bool may_be_fdr10(const struct sm_dev *d, const struct mad_port_info *pi)
+{
+    static const uint16_t id[] = {0xc738, 0xcb20, 0x1003, 0x1007, 0x1011, 0x1013, 0x1015, 0x1017, 0x1019};
+    bool listed = false;
+    for (size_t i = 0; i < sizeof(id) / sizeof(id[0]); i++)
+        listed |= d->ni.device_id == id[i];
+    return listed && d->ni.vendor_id == 0x0002c9 && pi->port_state > MAD_PORT_DOWN &&
+           pi->link_speed_active == MAD_SPEED_QDR && mad_speed_ext_active(pi) == MAD_SPEED_EXT_NONE;
+}
+
+static void ext_port_done(void *arg, uint64_t user, const struct mad_result *r)
+{
+    struct sm *sm = arg;
+    struct mad_mlnx_ext_port_info x;
+    if (r->status == 0 && r->mad_status == 0) {
+        mad_mlnx_ext_port_info_decode(r->data, &x);
+        user_dev(sm, user)->port[(uint32_t)user].fdr10 = x.link_speed_active & MAD_MLNX_SPEED_FDR10;
+    }
+    finish_one(sm);
+}
+
 static void port_known(struct sm *sm, struct sm_dev *d, unsigned num, const uint8_t *wire)
 {
     struct sm_port *p = &d->port[num];
@@ -202,6 +225,11 @@ static void port_known(struct sm *sm, struct sm_dev *d, unsigned num, const uint
     memcpy(p->info, wire, sizeof(p->info));
     p->known = true;
     bool end = !dev_is_switch(d) || num == 0;
+    if (may_be_fdr10(d, &pi)) {
+        sm->disc.pending++;
+        sm_request(sm, d, num, MAD_METHOD_GET, MAD_ATTR_MLNX_EXT_PORT_INFO, num, NULL, ext_port_done, NULL,
+                   USER(d, num));
+    }
     if (end && (pi.capability_mask & MAD_CAP_IS_SM) && d->index != sm->own_dev) {
         sm->disc.pending++;
         sm_request(sm, d, num, MAD_METHOD_GET, MAD_ATTR_SM_INFO, 0, NULL, sm_info_done, NULL, USER(d, num));
@@ -456,6 +484,7 @@ static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev
     }
     if (a->peer != DEV_NONE || z->peer != DEV_NONE) {
         exclude(from, num, PORT_EXCLUDED_DUPLICATE);
+        sm->duplicates++;
         findings_add(&sm->findings_new, FINDING_ERROR, "duplicate-guid",
                      sm_port_text(to, far, other, sizeof(other)),
                      "also answers behind %s: two devices with one GUID, or a cable moved during the sweep; "
@@ -485,6 +514,7 @@ static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct
     bool first = d == NULL || !dev_here(sm, d);
     if (!first && (ni->node_type != d->ni.node_type || ni->num_ports != d->ni.num_ports)) {
         exclude(from, num, PORT_EXCLUDED_DUPLICATE);
+        sm->duplicates++;
         findings_add(&sm->findings_new, FINDING_ERROR, "duplicate-guid", where,
                      "the device behind this port carries the GUID of %s but is another kind", d->desc);
         return;

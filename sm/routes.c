@@ -35,6 +35,7 @@ struct sm_route_job {
     bool kept, ours;
     struct route_result result;
     struct route_proof proof;
+    uint64_t hash; // of the new tables
     struct route_plan *plan;
     struct err err;
 };
@@ -86,6 +87,7 @@ static void work(void *arg, struct par *par)
                             "the computed tables do not hold: %s", j->proof.counter_example);
         return;
     }
+    j->hash = tables_hash(j->fabric, j->result.tables);
     tables_seal(j->old, false);
     j->status =
         route_plan_make(j->fabric, j->old, j->known, j->blank, j->result.tables, par, &j->plan, &j->err);
@@ -97,7 +99,7 @@ static void stamp_tables(struct sm_route_job *j)
     if (j->sm->db == NULL)
         return;
     snprintf(s.engine, sizeof(s.engine), "%s", route_engine_name(j->result.engine));
-    s.hash = tables_hash(j->fabric, j->result.tables);
+    s.hash = j->hash;
     db_blob_put(j->sm->db, j->sm->o.fabric, "tables", &s, sizeof(s), NULL, NULL);
 }
 

@@ -116,6 +116,8 @@ static void sweep_begin(struct sm *sm, const char *cause)
     sm->sweeping = true;
     sm->reroute_now = sm->reroute;
     sm->resweep = sm->reroute = false;
+    sm->duplicates_before = sm->duplicates;
+    sm->duplicates = 0;
     sm->set_failures = sm->not_kept_ports = sm->not_kept_fields = 0;
     sm->config_done = sm->tables_done = false;
     sm->failed.code = 0;
@@ -145,7 +147,7 @@ static void standby(struct sm *sm)
     if (sm->state != SM_STANDBY)
         sm_event(sm, "foreign-sm", "warning", d->desc,
                  "another subnet manager (" GUID_FMT ", priority %u, %s) runs this fabric; standing by: stop "
-                                                     "it, or give weft a higher priority than its",
+                 "it, or give weft a higher priority than its",
                  GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
     set_state(sm, SM_STANDBY);
     err_set(&e, -EBUSY, d->desc,
@@ -322,6 +324,9 @@ void sm_program_done(struct sm *sm)
         sm_event(sm, "fabric-up", "notice", "", "%s", sm->sweep.text);
     if (sm->set_failures > 0)
         sm_resweep(sm, "set-failed", false);
+    if (sm->duplicates !=
+        sm->duplicates_before) // a cable that moved during the sweep looks like a second device: look again
+        sm_resweep(sm, "duplicate-guid", false);
     sm_route_job_free(sm);
     fabric_unref(old);
     sweep_end(sm, true);

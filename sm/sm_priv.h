@@ -143,13 +143,14 @@ struct sm {
     struct fabric_tables *next_tables;
     struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;
     bool config_running, config_done, tables_done;
-    struct err failed; // why the sweep fails as soon as configuring has ended
+    struct err failed;            // why the sweep fails as soon as configuring has ended
     unsigned wave, wave_failures; // running wave; blocks that were not taken
-    uint32_t *wave_first; // per switch: first index into wave_block; one more at the end
+    uint32_t *wave_first;         // per switch: first index into wave_block; one more at the end
     uint32_t *wave_block;
     struct sm_route_job *job;
     uint32_t set_failures;
-    uint32_t not_kept_ports; // that turned out in this sweep not to keep a field
+    uint32_t duplicates, duplicates_before; // GUIDs seen twice in this sweep, in the last
+    uint32_t not_kept_ports;                // that turned out in this sweep not to keep a field
     uint32_t not_kept_fields;
 
     // the last finished generation

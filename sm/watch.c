@@ -208,9 +208,11 @@ static void trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from)
     mad_notice_decode(mad + MAD_SMP_DATA_OFFSET, &n);
     trap_repress(sm, mad, from);
     if (!n.is_generic) {
-        log_remote(from->lid, "trap-vendor", "fabric=%s lid=%u", sm->o.fabric, from->lid);
+        log_remote(from->lid, "trap-vendor", "fabric=%s", sm->o.fabric);
         return;
     }
+    if (n.issuer_lid == sm->own_lid && n.trap_number == MAD_TRAP_LOCAL_CHANGES)
+        return; // our own IsSM bit
     log_remote(from->lid, "trap", "fabric=%s number=%u issuer_lid=%u", sm->o.fabric, n.trap_number,
                n.issuer_lid);
     if (sm->state == SM_MASTER &&

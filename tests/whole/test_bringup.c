@@ -185,17 +185,21 @@ static void test_tables_before_active(void **state)
 static bool whole(const struct rig *r)
 {
     const struct fabric *f = sm_fabric(r->sm);
-    return f != NULL && rig_last(r)->ok && strstr(rig_last(r)->text, "failed") == NULL && f->num_nodes == r->plan->num_nodes &&
-           f->num_links == r->plan->num_links && f->top_lid == r->plan->num_nodes;
+    return f != NULL && rig_last(r)->ok && strstr(rig_last(r)->text, "failed") == NULL &&
+           f->num_nodes == r->plan->num_nodes && f->num_links == r->plan->num_links &&
+           f->top_lid == r->plan->num_nodes;
 }
 
-// A fifth of all MADs is lost at every hop: over three switches three quarters of the round trips fail. What a sweep misses, the next ones find.
+// A fifth of all MADs is lost at every hop: over three switches three quarters of the round trips fail. What
+// a sweep misses, the next ones find.
 static void test_loss(void **state)
 {
     struct rig r;
     (void)state;
     for (uint64_t seed = 1; seed <= 3; seed++) {
-        rig_init(&r, "rail-256", &(struct sim_opts){.seed = seed, .loss = 0.2, .link_latency_ns = 10000, .service_ns = 30000});
+        rig_init(
+            &r, "rail-256",
+            &(struct sim_opts){.seed = seed, .loss = 0.2, .link_latency_ns = 10000, .service_ns = 30000});
         rig_up(&r);
         do
             rig_sweeps(&r, 1, 600);
@@ -377,6 +381,22 @@ static const char *shared(char *buf, size_t size, const char *file)
     return buf;
 }
 
+// What PortInfo cannot tell: FDR10.
+static void test_fdr10(void **state)
+{
+    struct rig r;
+    char path[4096];
+    unsigned n = 0;
+    (void)state;
+    rig_init(&r, shared(path, sizeof(path), "qdr-fdr10-sx6036-144ca.txt"), NULL);
+    up(&r);
+    const struct fabric *f = sm_fabric(r.sm);
+    for (uint32_t i = 0; i < f->num_ports; i++)
+        n += f->port[i].a.fdr10 && port_valid(f->port[i].peer) && f->port[i].peer.i > i;
+    assert_int_equal(n, 47);
+    rig_done(&r);
+}
+
 static void real_dump(const char *file)
 {
     struct rig r;
@@ -424,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_link_down_and_up),
         cmocka_unit_test(test_switch_reboot),
         cmocka_unit_test(test_two_hosts_back_to_back),
+        cmocka_unit_test(test_fdr10),
         cmocka_unit_test(test_real_superpod),
         cmocka_unit_test(test_real_director),
         cmocka_unit_test(test_real_dgx_rail),
