@@ -197,7 +197,8 @@ static void keep_file_findings(struct findings *f, const char *file)
     struct findings kept = {0};
     for (size_t i = 0; i < f->n; i++)
         if (strncmp(f->item[i].where, file, strlen(file)) == 0)
-            findings_add(&kept, f->item[i].severity, f->item[i].code, f->item[i].where, "%s", f->item[i].text);
+            findings_add(&kept, f->item[i].severity, f->item[i].code, f->item[i].where, "%s",
+                         f->item[i].text);
     findings_done(f);
     *f = kept;
 }

@@ -18,6 +18,7 @@
 #include "daemon/fab.h"
 #include "daemon/notify.h"
 #include "daemon/once.h"
+#include "fabric/topogen.h"
 #include "fabric/writer.h"
 #include "lib/arena.h"
 #include "lib/buf.h"
@@ -25,7 +26,8 @@
 #include "lib/xalloc.h"
 
 struct args {
-    const char *config, *state, *simulate, *port, *offline, *dump_lft, *dump_subnet, *socket, *http;
+    const char *config, *state, *simulate, *port, *offline, *dump_lft, *dump_subnet, *print_fabric, *socket,
+        *http;
     bool once, check, print;
     const char *set[64];
     unsigned num_set;
@@ -64,6 +66,7 @@ static const char usage[] =
     "  --dump-subnet DIR      with --once: weft.lst, weft.fdbs, weft.lft and weft.topo for ibdmchk and "
     "others\n"
     "  --offline NAME|FILE    serve a saved fabric for the weft command; nothing is managed\n"
+    "  --print-fabric FORM    with --offline: print the fabric as ibnetdiscover, ibsim or lst, exit\n"
     "  --socket PATH          unix socket of the API (empty: none)\n"
     "  --http ADDRESS:PORT    HTTP API (port 0: none)\n"
     "  --check-config         read the configuration, say what is wrong, exit\n"
@@ -83,6 +86,7 @@ enum {
     OPT_DUMP_LFT,
     OPT_DUMP_SUBNET,
     OPT_OFFLINE,
+    OPT_PRINT_FABRIC,
     OPT_SOCKET,
     OPT_HTTP,
     OPT_CHECK,
@@ -104,6 +108,7 @@ static const struct option long_options[] = {
     {"dump-lft", required_argument, NULL, OPT_DUMP_LFT},
     {"dump-subnet", required_argument, NULL, OPT_DUMP_SUBNET},
     {"offline", required_argument, NULL, OPT_OFFLINE},
+    {"print-fabric", required_argument, NULL, OPT_PRINT_FABRIC},
     {"socket", required_argument, NULL, OPT_SOCKET},
     {"http", required_argument, NULL, OPT_HTTP},
     {"check-config", no_argument, NULL, OPT_CHECK},
@@ -155,6 +160,9 @@ static bool parse_one(int c, struct args *a, int *ret_status)
         return false;
     case OPT_OFFLINE:
         a->offline = optarg;
+        return false;
+    case OPT_PRINT_FABRIC:
+        a->print_fabric = optarg;
         return false;
     case OPT_SOCKET:
         a->socket = optarg;
@@ -443,6 +451,33 @@ static int dump_all(struct weftd *w, struct err *e)
     return rc;
 }
 
+static int print_fabric(const struct args *a)
+{
+    static const struct {
+        const char *form;
+        int (*write)(const struct fabric *, FILE *);
+    } writer[] = {{"ibnetdiscover", write_ibnetdiscover}, {"ibsim", write_ibsim_net}, {"lst", write_lst}};
+    struct findings fs = {0};
+    struct err e = {0};
+
+    for (size_t i = 0; i < sizeof(writer) / sizeof(writer[0]); i++) {
+        if (strcmp(a->print_fabric, writer[i].form) != 0)
+            continue;
+        const struct fabric *f = a->offline != NULL ? topogen_or_file(a->offline, &fs, &e) : NULL;
+        if (f == NULL && a->offline == NULL)
+            err_set(&e, -EINVAL, "--print-fabric", "needs --offline NAME|FILE: which fabric");
+        findings_done(&fs);
+        if (f == NULL)
+            return complain(&e, a->offline ? 1 : 2);
+        bool ok = writer[i].write(f, stdout) == 0 && fflush(stdout) == 0;
+        fabric_unref(f);
+        return ok ? 0 : 1;
+    }
+    err_set(&e, -EINVAL, "--print-fabric", "\"%s\" is not a form; there are ibnetdiscover, ibsim, lst",
+            a->print_fabric);
+    return complain(&e, 2);
+}
+
 static int run_once(struct weftd *w)
 {
     struct err e = {0};
@@ -509,6 +544,8 @@ int main(int argc, char **argv)
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
+    if (w.args.print_fabric != NULL)
+        return print_fabric(&w.args);
     w.arena = arena_new();
     if (config_load(&w.config, w.arena, w.args.config, &e) != 0 || apply_sets(&w, &e) != 0)
         return complain(&e, 2); // wrong words: systemd does not try again
