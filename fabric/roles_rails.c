@@ -41,15 +41,16 @@ struct leaf {
     uint16_t rail;
 };
 
-struct su {
-    uint32_t first, n;                    // in order[]
-    uint32_t spread_ports, spread_leaves; // of hosts with several ports here: ports, and leaves they are on
-    const struct profile *profile;        // NULL: not wired by rails
-};
-
 struct profile { // ascending
     uint64_t *key;
     uint32_t n;
+};
+
+struct su {
+    uint32_t first, n;                    // in order[]
+    uint32_t spread_ports, spread_leaves; // of hosts with several ports here: ports, and leaves they are on
+    struct profile own;                   // keys of its leaves
+    const struct profile *profile;        // numbers them; NULL: not wired by rails
 };
 
 struct rails {
@@ -321,6 +322,7 @@ static void su_rails(struct rails *r, struct su *su)
             key[n++] = l->key;
     }
     n = keys_unique(key, n);
+    su->own = (struct profile){key, n};
     su->profile = profile_get(r, key, n);
     uint32_t nameless = su->profile ? su->profile->n : 0;
     for (uint32_t i = 0; i < su->n; i++) {
@@ -370,14 +372,9 @@ static void adapter_words(const struct fabric *f, const struct node *n, char *ad
 }
 
 // The rail of the home SU where this index belongs; RAIL_NONE for an adapter of another purpose.
-static uint16_t place_of(const struct rails *r, const struct su *home, uint64_t key)
+static uint16_t place_of(const struct su *home, uint64_t key)
 {
-    for (uint32_t i = 0; i < home->n; i++) {
-        const struct leaf *k = &r->leaf[r->order[home->first + i]];
-        if (k->key == key && key != KEY_NONE)
-            return k->rail;
-    }
-    return RAIL_NONE;
+    return profile_rail(&home->own, key) != RAIL_NONE ? profile_rail(home->profile, key) : RAIL_NONE;
 }
 
 // A management host on two leaves of a compute SU numbers its adapters for itself: only a host that has most
@@ -387,7 +384,7 @@ static bool host_is_railed(const struct rails *r, uint32_t host, const struct su
     uint32_t ports = 0, right = 0, known = 0;
     for (uint32_t i = r->host_first[host]; i < r->host_first[host + 1]; i++) {
         const struct host_port *hp = &r->hp[i];
-        uint16_t place = place_of(r, home, hp->key);
+        uint16_t place = place_of(home, hp->key);
         if (hp->leaf == ID_NONE || hp->key == KEY_NONE)
             continue;
         ports++;
@@ -422,7 +419,7 @@ static void cabling_check(struct rails *r, uint32_t host)
         return;
     for (uint32_t i = r->host_first[host]; i < r->host_first[host + 1]; i++) {
         const struct host_port *hp = &r->hp[i];
-        uint16_t place = place_of(r, home, hp->key);
+        uint16_t place = place_of(home, hp->key);
         if (hp->leaf == ID_NONE || place == RAIL_NONE)
             continue;
         if (r->leaf[hp->leaf].su != r->home[host] || r->leaf[hp->leaf].rail != place)

@@ -347,6 +347,7 @@ static void test_findings(void **state)
     findings_merge(&f, &g);
     findings_merge(&f, &f); // counts double, nothing else
     assert_int_equal(f.n, FINDINGS_MAX);
+    assert_int_equal(f.total, 2 * (3 + 2 * FINDINGS_MAX)); // what was only counted is counted on
     assert_int_equal(f.item[0].count, 4);
     findings_done(&f);
     findings_done(&g);

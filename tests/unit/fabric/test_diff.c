@@ -98,6 +98,16 @@ static void test_recabled(void **state)
     assert_int_equal(d->count[CHANGE_LINK_ADDED], 1);
     assert_int_equal(d->n, 3);
     diff_free(d);
+    fabric_unref(g);
+
+    b = builder_from(f); // the same two nodes, another socket at the far end
+    builder_unlink(b, find(b, 0x20), 3);
+    builder_link(b, find(b, 0x10), 3, find(b, 0x20), 4);
+    g = builder_seal(b, 2, NULL);
+    d = diff_make(f, g);
+    assert_int_equal(d->count[CHANGE_LINK_REMOVED], 1);
+    assert_int_equal(d->count[CHANGE_LINK_ADDED], 1);
+    diff_free(d);
     fabric_unref(f);
     fabric_unref(g);
 }

@@ -304,13 +304,16 @@ static void test_hosts(void **state)
     add_ca(b, 90, "twin mlx5_1");
     add_ca(b, 100, "twin mlx5_0");
     add_ca(b, 110, "twin mlx5_1");
+    add_ca(b, 120, "twin mlx5_2"); // once each, but whose?
+    add_ca(b, 130, "twin mlx5_3");
     const struct fabric *f = builder_seal(b, 1, NULL);
     assert_int_equal(host_of(f, 10), host_of(f, 20));
     assert_int_not_equal(host_of(f, 10), host_of(f, 30));
     assert_int_not_equal(host_of(f, 40), host_of(f, 50));
     assert_int_not_equal(host_of(f, 60), host_of(f, 70));
     assert_int_not_equal(host_of(f, 80), host_of(f, 90));
-    assert_int_equal(f->num_hosts, 10);
+    assert_int_not_equal(host_of(f, 120), host_of(f, 130));
+    assert_int_equal(f->num_hosts, 12);
     fabric_unref(f);
 }
 
@@ -526,6 +529,72 @@ static void test_rails_without_names(void **state)
     fabric_unref(f);
 }
 
+// Four leaves under a spine; adapter a of host h is on leaf place(h, a).
+static const struct fabric *four_leaves(bool named, unsigned (*place)(unsigned h, unsigned a),
+                                        struct findings *fi)
+{
+    struct builder *b = builder_new();
+    node_id leaf[4], spine = add_switch(b, SW_GUID(99), 36, "spine");
+    unsigned used[4] = {0};
+    for (unsigned r = 0; r < 4; r++) {
+        char desc[16];
+        snprintf(desc, sizeof(desc), "leaf-%u", r);
+        leaf[r] = add_switch(b, SW_GUID(r), 200, desc);
+        add_link(b, leaf[r], 200, spine, 1 + r);
+    }
+    for (unsigned q = 0; q < 40 * 4; q++) {
+        char desc[32] = "ConnectX";
+        unsigned h = q / 4, l = place(h, q % 4);
+        if (named)
+            snprintf(desc, sizeof(desc), "gpu-%u mlx5_%u", h, q % 4);
+        struct node_attrs a = {
+            .guid = CA_GUID(q), .sys_guid = CA_GUID(4 * h), .type = NODE_CA, .num_ports = 1};
+        node_id id;
+        builder_node(b, &a, desc, strlen(desc), &id, NULL);
+        add_link(b, id, 1, leaf[l], ++used[l]);
+    }
+    return builder_seal(b, 1, fi);
+}
+
+static unsigned place_anyhow(unsigned h, unsigned a)
+{
+    return (a + h) % 4;
+}
+
+static unsigned place_paired(unsigned h, unsigned a)
+{
+    return a / 2;
+}
+
+static void assert_no_leaf_rails(const struct fabric *f)
+{
+    assert_int_equal(f->num_tiers, 2);
+    for (unsigned r = 0; r < 4; r++)
+        assert_int_equal(fabric_by_guid(f, SW_GUID(r))->rail, RAIL_NONE);
+}
+
+// Every host on all leaves, but each in its own order: no rails, and no flood of findings.
+static void test_spread_without_order(void **state)
+{
+    struct findings fi = {0};
+    const struct fabric *f = four_leaves(true, place_anyhow, &fi);
+    assert_no_leaf_rails(f);
+    assert_int_equal(f->num_sus, 1);
+    assert_null(find_code(&fi, "rail-miscabled"));
+    findings_done(&fi);
+    fabric_unref(f);
+}
+
+static void test_two_adapters_a_leaf(void **state)
+{
+    struct findings fi = {0};
+    const struct fabric *f = four_leaves(false, place_paired, &fi);
+    assert_no_leaf_rails(f);
+    assert_int_equal(f->num_sus, 1);
+    findings_done(&fi);
+    fabric_unref(f);
+}
+
 // A management host numbers its two adapters for itself; that is no crossed cable.
 static void test_management_host_on_rails(void **state)
 {
@@ -643,6 +712,8 @@ int main(void)
         cmocka_unit_test(test_numbers_do_not_depend_on_order),
         cmocka_unit_test(test_not_wired_by_rails),
         cmocka_unit_test(test_rails_without_names),
+        cmocka_unit_test(test_spread_without_order),
+        cmocka_unit_test(test_two_adapters_a_leaf),
         cmocka_unit_test(test_management_host_on_rails),
         cmocka_unit_test(test_saved_superpod),
         cmocka_unit_test(test_saved_director),
