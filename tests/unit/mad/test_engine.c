@@ -719,6 +719,44 @@ static void test_malformed_and_spoofed(void **state)
     rig_free(r);
 }
 
+// An answer to a try that was not sent yet, and a try that the kernel hands back when a later one is out.
+static void test_other_tries(void **state)
+{
+    struct rig *r = rig_new(NULL);
+    send_n(r, 1, 1, MAD_PRIO_SMP, 0);
+    run_for(r, MONO_MS);
+    fake_answer(&r->f, r->f.log[0].mad, 0)->mad[15] += 1;
+    run_for(r, MONO_MS);
+    assert_int_equal(r->got, 0);
+    assert_int_equal(stats(r).unmatched, 1);
+    run_for(r, 300 * MONO_MS);
+    assert_int_equal(r->f.sends, 2);
+    fake_deliver(&r->f, r->f.log[0].mad, 0, -110);
+    run_for(r, 50 * MONO_MS);
+    assert_int_equal(r->f.sends, 2);
+    assert_int_equal(mad_engine_outstanding(r->e), 1);
+    assert_int_equal(stats(r).undeliverable, 0);
+    rig_free(r);
+}
+
+// After 2^32: a TID that is still in use is passed over, and so is 0.
+static void test_tid_in_use(void **state)
+{
+    struct rig *r = rig_new(NULL);
+    send_n(r, 1, 1, MAD_PRIO_SMP, 0);
+    run_for(r, MONO_MS);
+    uint32_t first = fake_tid(r->f.log[0].mad);
+    r->e->next_tid = first;
+    send_n(r, 1, 1, MAD_PRIO_SMP, 0);
+    run_for(r, MONO_MS);
+    assert_int_equal(fake_tid(r->f.log[1].mad), first + TRIES_MAX);
+    r->e->next_tid = 0;
+    send_n(r, 1, 1, MAD_PRIO_SMP, 0);
+    run_for(r, MONO_MS);
+    assert_int_equal(fake_tid(r->f.log[2].mad), first + 2 * TRIES_MAX);
+    rig_free(r);
+}
+
 static void test_random_bytes(void **state)
 {
     struct rig *r = rig_new(NULL);
@@ -811,6 +849,8 @@ int main(void)
         cmocka_unit_test(test_unsolicited),
         cmocka_unit_test(test_own_trap),
         cmocka_unit_test(test_malformed_and_spoofed),
+        cmocka_unit_test(test_other_tries),
+        cmocka_unit_test(test_tid_in_use),
         cmocka_unit_test(test_random_bytes),
         cmocka_unit_test(test_reply),
         cmocka_unit_test(test_count_overflow),
