@@ -8,7 +8,16 @@
 
 #include "fabric/tables.h"
 
-// 0 or -EIO. Descriptions are escaped or blanked where the form has no way to carry them.
+// 0 or -EIO. Descriptions go out as they are, except where the form cannot carry them: `{}` become `_` in
+// .lst,
+// `"` becomes `'` in .net; other readers than ours end an ibnetdiscover name at its first `"`.
+//
+// The tables' forms are OpenSM 3.3.23's to the byte, switches in its order; entries of LFT_DROP are left out
+// of the dump and UNREACHABLE in .fdbs, as is what the tables lead into a loop or nowhere. Hops in .fdbs are
+// those of the path the tables take; t must be of f (same dense switch numbers).
+// ibnetdiscover text read by reader_parse() gives the same fabric, port states apart. The .net is for ibsim
+// 0.10: the node of f->sm_port comes first (clients attach there), port GUIDs become node GUID + number, NDR
+// and XDR are written as HDR.
 int write_lft_dump(const struct fabric *f, const struct fabric_tables *t, FILE *out);
 int write_fdbs(const struct fabric *f, const struct fabric_tables *t, FILE *out);
 int write_lst(const struct fabric *f, FILE *out);
