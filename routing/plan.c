@@ -18,8 +18,10 @@
 // blocks after a reset is not defined.
 //
 // A destination whose changing entries are all LFT_DROP before, or all after, is safe without a look: a cold
-// start costs one comparison. Cost otherwise: O(switches) per changed destination, O(switches x LIDs) once
-// when mixes add turns. Memory: one table, for wave 0, if there is one.
+// start costs one comparison. A loop that a mix makes passes a switch whose entry changes, so only those are
+// looked at: the cost is that of the comparison and of the changes, plus O(switches x LIDs) when mixes add
+// turns. The new tables themselves are taken as proved. Memory: one table, for wave 0, if there is one, and
+// two bytes a change up to LISTED_MAX.
 #include "routing/route.h"
 
 #include <errno.h>
@@ -39,14 +41,17 @@ struct planning {
     uint32_t n, ports, words, lids, blocks;
     uint32_t *link;   // [switch * ports + port]: switch at the far end, or NO_SWITCH
     uint8_t *changed; // per LID: CHANGED, OLD_SENDS, NEW_SENDS
-    bool *unsafe;     // per LID
-    uint64_t *dep;    // [channel * words]: turns of both tables
-    uint64_t *mix;    // the same, of mixes
-    uint32_t *order;  // per channel: topological position
+    uint32_t *first;  // lids + 1: changing switches of a LID are sw[first[lid]] ..; NULL when too many
+    uint16_t *sw;
+    bool *unsafe;    // per LID
+    uint64_t *dep;   // [channel * words]: turns of both tables
+    uint64_t *mix;   // the same, of mixes
+    uint32_t *order; // per channel: topological position
 };
 #define CHANGED 1
 #define OLD_SENDS 2 // a changing entry forwards before
 #define NEW_SENDS 4 // or after
+#define LISTED_MAX 8000000u
 #define MIXES (CHANGED | OLD_SENDS | NEW_SENDS)
 
 struct plan_box {
@@ -103,7 +108,8 @@ static void read_links(struct planning *p)
     }
 }
 
-static uint64_t find_changes(struct planning *p)
+// Calls back for every entry that changes.
+static uint64_t each_change(struct planning *p, void (*seen)(struct planning *p, uint32_t s, uint32_t lid))
 {
     uint64_t entries = 0;
     for (uint32_t s = 0; s < p->n; s++) {
@@ -114,69 +120,111 @@ static uint64_t find_changes(struct planning *p)
                 memcmp(a + lid, b + lid, LFT_BLOCK) == 0)
                 continue;
             for (uint32_t l = lid; l < lid + LFT_BLOCK; l++) {
-                uint8_t x = old_port(p, s, l), y = new_port(p, s, l);
-                if (x == y)
+                if (old_port(p, s, l) == new_port(p, s, l))
                     continue;
                 entries++;
-                p->changed[l] |= CHANGED | (x == LFT_DROP ? 0 : OLD_SENDS) | (y == LFT_DROP ? 0 : NEW_SENDS);
+                seen(p, s, l);
             }
         }
     }
     return entries;
 }
 
+static void mark_change(struct planning *p, uint32_t s, uint32_t lid)
+{
+    bool before = old_port(p, s, lid) != LFT_DROP, after = new_port(p, s, lid) != LFT_DROP;
+    p->changed[lid] |= CHANGED | (before ? OLD_SENDS : 0) | (after ? NEW_SENDS : 0);
+    p->first[lid + 1]++;
+}
+
+static void list_change(struct planning *p, uint32_t s, uint32_t lid)
+{
+    p->sw[p->first[lid]++] = (uint16_t)s;
+}
+
+static uint64_t find_changes(struct planning *p)
+{
+    p->first = ARENA_NEW_N(p->a, p->lids + 2, uint32_t);
+    uint64_t entries = each_change(p, mark_change);
+    if (entries > LISTED_MAX) {
+        p->first = NULL;
+        return entries;
+    }
+    p->sw = ARENA_NEW_N(p->a, entries + 1, uint16_t);
+    for (uint32_t lid = 0; lid < p->lids; lid++)
+        p->first[lid + 1] += p->first[lid];
+    each_change(p, list_change);
+    memmove(p->first + 1, p->first, p->lids * sizeof(*p->first)); // each had moved on to the next one's start
+    p->first[0] = 0;
+    return entries;
+}
+
+// The i-th switch whose entry for a LID changes, from *i on, or NO_SWITCH.
+static uint32_t next_changing(const struct planning *p, uint32_t lid, uint32_t *i)
+{
+    if (p->first) {
+        uint32_t k = p->first[lid] + (*i)++;
+        return k < p->first[lid + 1] ? p->sw[k] : NO_SWITCH;
+    }
+    while (*i < p->n) {
+        uint32_t s = (*i)++;
+        if (old_port(p, s, lid) != new_port(p, s, lid))
+            return s;
+    }
+    return NO_SWITCH;
+}
+
 // --- loops ---
 
 struct search {
-    uint32_t *next[2]; // old and new next switch
-    uint8_t *colour, *stage;
+    uint32_t *seen; // per switch: 2 * round when on the stack, 2 * round + 1 when done
+    uint32_t round;
+    uint8_t *stage;
     uint32_t *stack;
 };
 
-static void load_hops(const struct planning *p, struct search *w, uint32_t lid)
+// Whether old and new entries for a LID together lead from `from` in a circle.
+static bool circle_from(const struct planning *p, struct search *w, uint32_t lid, uint32_t from)
 {
-    for (uint32_t s = 0; s < p->n; s++) {
-        w->next[0][s] = far_switch(p, s, old_port(p, s, lid));
-        w->next[1][s] = far_switch(p, s, new_port(p, s, lid));
+    uint32_t top = 0, on = 2 * w->round, done = on + 1;
+    if (w->seen[from] == done)
+        return false;
+    w->stack[0] = from;
+    w->seen[from] = on;
+    w->stage[from] = 0;
+    for (;;) {
+        uint32_t v = w->stack[top], stage = w->stage[v]++;
+        if (stage == 2) {
+            w->seen[v] = done;
+            if (top-- == 0)
+                return false;
+            continue;
+        }
+        uint32_t x = far_switch(p, v, stage == 0 ? old_port(p, v, lid) : new_port(p, v, lid));
+        if (x == NO_SWITCH || w->seen[x] == done)
+            continue;
+        if (w->seen[x] == on)
+            return true;
+        w->seen[x] = on;
+        w->stage[x] = 0;
+        w->stack[++top] = x;
     }
 }
 
-static bool has_loop(const struct planning *p, struct search *w)
+static bool has_loop(const struct planning *p, struct search *w, uint32_t lid)
 {
-    memset(w->colour, 0, p->n);
-    for (uint32_t s = 0; s < p->n; s++) {
-        if (w->colour[s] != 0)
-            continue;
-        uint32_t top = 0;
-        w->stack[0] = s;
-        w->colour[s] = 1;
-        w->stage[s] = 0;
-        for (;;) {
-            uint32_t v = w->stack[top];
-            if (w->stage[v] == 2) {
-                w->colour[v] = 2;
-                if (top-- == 0)
-                    break;
-                continue;
-            }
-            uint32_t x = w->next[w->stage[v]++][v];
-            if (x == NO_SWITCH || w->colour[x] == 2)
-                continue;
-            if (w->colour[x] == 1)
-                return true;
-            w->colour[x] = 1;
-            w->stage[x] = 0;
-            w->stack[++top] = x;
-        }
+    w->round++;
+    for (uint32_t i = 0, s; (s = next_changing(p, lid, &i)) != NO_SWITCH;) {
+        if (circle_from(p, w, lid, s))
+            return true;
     }
     return false;
 }
 
 static void search_init(const struct planning *p, struct search *w, struct arena *a)
 {
-    w->next[0] = ARENA_NEW_N(a, p->n + 1, uint32_t);
-    w->next[1] = ARENA_NEW_N(a, p->n + 1, uint32_t);
-    w->colour = ARENA_NEW_N(a, p->n + 1, uint8_t);
+    w->round = 0;
+    w->seen = ARENA_NEW_N(a, p->n + 1, uint32_t);
     w->stage = ARENA_NEW_N(a, p->n + 1, uint8_t);
     w->stack = ARENA_NEW_N(a, p->n + 1, uint32_t);
 }
@@ -193,8 +241,7 @@ static void loop_task(void *arg, unsigned block)
             a = arena_new();
             search_init(p, &w, a);
         }
-        load_hops(p, &w, lid);
-        p->unsafe[lid] = has_loop(p, &w);
+        p->unsafe[lid] = has_loop(p, &w, lid);
     }
     arena_free(a);
 }
@@ -223,15 +270,15 @@ static void add_turn(const struct planning *p, uint64_t *dep, uint32_t v, uint8_
 static bool mixed_turns(const struct planning *p, uint32_t lid, uint64_t *dep)
 {
     bool any = false;
-    for (uint32_t v = 0; v < p->n; v++) {
+    for (uint32_t k = 0, v; (v = next_changing(p, lid, &k)) != NO_SWITCH;) {
         uint8_t ports[2] = {old_port(p, v, lid), new_port(p, v, lid)};
         for (unsigned i = 0; i < 2; i++) {
             uint32_t w = far_switch(p, v, ports[i]);
-            if (w == NO_SWITCH || (i == 1 && ports[0] == ports[1]))
+            if (w == NO_SWITCH)
                 continue;
             uint8_t out[2] = {old_port(p, w, lid), new_port(p, w, lid)};
-            // With an unchanged entry either at v or at w the turn is one table's own.
-            if (ports[0] == ports[1] || out[0] == out[1] || far_switch(p, w, out[1 - i]) == NO_SWITCH)
+            // With an unchanged entry at either switch the turn is one table's own.
+            if (out[0] == out[1] || far_switch(p, w, out[1 - i]) == NO_SWITCH)
                 continue;
             size_t a = (size_t)v * p->ports + ports[i], b = (size_t)w * p->ports + out[1 - i];
             if (dep) {
@@ -245,17 +292,24 @@ static bool mixed_turns(const struct planning *p, uint32_t lid, uint64_t *dep)
     return any;
 }
 
-static void table_turns(const struct planning *p, uint64_t *dep)
+static void turns_of(const struct planning *p, uint32_t v, uint32_t lid)
 {
-    for (uint32_t lid = 1; lid < p->lids; lid++) {
+    uint8_t x = old_port(p, v, lid), y = new_port(p, v, lid);
+    uint32_t w = far_switch(p, v, x);
+    if (w != NO_SWITCH)
+        add_turn(p, p->dep, v, x, w, old_port(p, w, lid));
+    w = far_switch(p, v, y);
+    if (w != NO_SWITCH)
+        add_turn(p, p->dep, v, y, w, new_port(p, w, lid));
+}
+
+// By blocks, as the entries of a switch and its neighbours for a block lie in a few cache lines.
+static void table_turns(const struct planning *p)
+{
+    for (uint32_t lid0 = 0; lid0 < p->lids; lid0 += LFT_BLOCK) {
         for (uint32_t v = 0; v < p->n; v++) {
-            uint8_t x = old_port(p, v, lid), y = new_port(p, v, lid);
-            uint32_t w = far_switch(p, v, x);
-            if (w != NO_SWITCH)
-                add_turn(p, dep, v, x, w, old_port(p, w, lid));
-            w = far_switch(p, v, y);
-            if (w != NO_SWITCH)
-                add_turn(p, dep, v, y, w, new_port(p, w, lid));
+            for (uint32_t lid = lid0; lid < lid0 + LFT_BLOCK; lid++)
+                turns_of(p, v, lid);
         }
     }
 }
@@ -314,7 +368,7 @@ static void check_turns(struct planning *p)
         return;
     p->dep = ARENA_NEW_N(p->a, chans * p->words + 1, uint64_t);
     p->order = ARENA_NEW_N(p->a, chans + 1, uint32_t);
-    table_turns(p, p->dep);
+    table_turns(p);
     if (sort_channels(p, p->dep, p->mix, p->order) || !sort_channels(p, p->dep, NULL, p->order))
         return;
     run(p, p->blocks, turn_task);
