@@ -508,8 +508,10 @@ static void port0(struct finish *f, uint32_t node)
 static void node_ports(struct finish *f, uint32_t node)
 {
     const struct raw_node *n = &f->g->node[node];
-    struct raw_link best = f->g->masks ? (struct raw_link){0} : node_best(f, node);
+    struct raw_link best = {0};
 
+    if (!f->g->masks)
+        best = node_best(f, node);
     if (n->type == NODE_SWITCH)
         port0(f, node);
     for (unsigned num = 1; num <= n->num_ports; num++) {

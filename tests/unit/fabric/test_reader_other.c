@@ -263,13 +263,23 @@ static void test_lst(void **state)
     findings_done(&fi);
 }
 
+static const char ibnd[] =
+    "# Initiated from node 0000000000000100 port 0000000000000101\n"
+    "vendid=0x2c9\ndevid=0xd2f0\nsysimgguid=0x10\nswitchguid=0x10(11)\n"
+    "Switch\t36 \"S-0000000000000010\"\t\t# \"a # b\" enhanced port 0 lid 3 lmc 0\n"
+    "[1](1/1/1)\t\"H-0000000000000100\"[1](101) \t\t# \"h \" lid 5 4xHDR s=4 w=2 v=4 e=4\n"
+    "[2][ext 7]\t\"S-0000000000000020\"[3]\t\t# \"z\" lid 4 4xFDR10\n\n"
+    "caguid=0x100\n"
+    "Ca\t2 \"H-0000000000000100\"\t\t# \"h \"\n"
+    "[1](1)(101) \t\"S-0000000000000010\"[1]\t\t# lid 5 lmc 0 \"a # b\" lid 3 4xHDR\n";
+
 // Whatever bytes come: a fabric or an error.
 static void test_mutations(void **state)
 {
     static const struct {
         const char *text;
         size_t len;
-    } fixture[] = {{TEXT(net)}, {TEXT(report)}, {TEXT(lst)}};
+    } fixture[] = {{TEXT(net)}, {TEXT(report)}, {TEXT(lst)}, {TEXT(ibnd)}};
     static const char *const token[] = {"\"",
                                         "[1]",
                                         "(",
@@ -289,7 +299,7 @@ static void test_mutations(void **state)
     struct rng r;
     rng_init(&r, 1);
     for (int round = 0; round < 2000; round++) {
-        size_t which = rng_below(&r, 3), len = fixture[which].len, k = 1 + rng_below(&r, 8);
+        size_t which = rng_below(&r, 4), len = fixture[which].len, k = 1 + rng_below(&r, 8);
         char *text = malloc(len + 8 * 64);
         memcpy(text, fixture[which].text, len);
         while (k--) {
