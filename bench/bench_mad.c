@@ -57,6 +57,13 @@ static void done_fn(void *arg, uint64_t user, const struct mad_result *r)
         b->finished = true;
 }
 
+static void broken_fn(void *arg, int status)
+{
+    struct bench *b = arg;
+    fprintf(stderr, "bench_mad: the port is gone: %s\n", strerror(-status));
+    loop_stop(b->l);
+}
+
 // --- the transport that answers at once ---
 
 #define HELD 256
@@ -134,6 +141,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_mad: %s\n", err_str(&e, text, sizeof(text)));
         return 1;
     }
+    t->broken = broken_fn;
+    t->broken_arg = &b;
     b.e = mad_engine_new(b.l, t, &o);
     mono_t start = mono_now();
     int64_t cpu = cpu_now_ns(), loop_cpu = thread_cpu_ns();

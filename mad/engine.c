@@ -107,18 +107,25 @@ static void off_wire(struct mad_engine *e, struct txn *x)
     want_pump(e);
 }
 
+// Doubled; the short tries end with one of the default.
+static int64_t next_timeout(const struct mad_engine *e, const struct txn *x)
+{
+    int64_t next = x->timeout_ns < TIMEOUT_MAX_NS / 2 ? x->timeout_ns * 2 : TIMEOUT_MAX_NS;
+    return !x->charged && next > e->o.timeout_ns ? e->o.timeout_ns : next;
+}
+
 static void give_up_or_repeat(struct mad_engine *e, uint32_t i, bool timed_out, mono_t now)
 {
     struct txn *x = txn_at(e, i);
     unsigned budget = timed_out ? x->retries : x->retries * UNDELIVERABLE_FACTOR;
-    unsigned failed = timed_out ? x->timeouts : x->undeliverable;
+    unsigned failed = timed_out ? x->charged : x->undeliverable;
 
-    if (x->told || x->ending || failed > budget || x->tries == TRIES_MAX) {
+    if (x->told || x->ending || failed > budget || !budget || x->tries == TRIES_MAX) {
         fail(e, i, timed_out ? -ETIMEDOUT : -ENETUNREACH);
         return;
     }
     if (timed_out) {
-        x->timeout_ns = x->timeout_ns < TIMEOUT_MAX_NS / 2 ? x->timeout_ns * 2 : TIMEOUT_MAX_NS;
+        x->timeout_ns = next_timeout(e, x);
         dev_push(e, i, true);
         want_pump(e);
     } else {
@@ -152,6 +159,7 @@ void engine_due(struct mad_engine *e, uint32_t i, mono_t now)
     dev_timed_out(e, dev_at(e, x->dev), x->sent_ns);
     off_wire(e, x);
     x->timeouts++;
+    x->charged += !x->estimated || x->timeout_ns >= e->o.timeout_ns;
     give_up_or_repeat(e, i, true, now);
 }
 
@@ -167,10 +175,11 @@ static void address(const struct txn *x, struct mad_addr *to)
 }
 
 // How long an answer may still be of use: to the end of all the repeats.
-static int64_t wanted_ns(const struct txn *x)
+static int64_t wanted_ns(const struct mad_engine *e, const struct txn *x)
 {
-    int64_t sum = 0, timeout = x->timeout_ns;
-    for (unsigned n = x->timeouts; n <= x->retries && sum < WANTED_MAX_NS; n++, timeout *= 2)
+    bool is_short = x->estimated && x->timeout_ns < e->o.timeout_ns;
+    int64_t sum = is_short ? 2 * e->o.timeout_ns : 0, timeout = is_short ? e->o.timeout_ns : x->timeout_ns;
+    for (unsigned n = x->charged; n <= x->retries && sum < WANTED_MAX_NS; n++, timeout *= 2)
         sum += timeout;
     return sum < WANTED_MAX_NS ? sum : WANTED_MAX_NS;
 }
@@ -207,11 +216,13 @@ static bool transmit(struct mad_engine *e, uint32_t i, mono_t now)
 
     if (!x->tries)
         tid_assign(e, i);
-    if (!x->timeout_ns)
+    if (!x->timeout_ns) {
         x->timeout_ns = dev_timeout(e, dev_at(e, x->dev));
+        x->estimated = true;
+    }
     put32(x->mad + 12, x->tid + x->tries);
     address(x, &to);
-    int r = e->t->ops->send(e->t, x->mad, &to, wanted_ns(x));
+    int r = e->t->ops->send(e->t, x->mad, &to, wanted_ns(e, x));
     if (r == -EAGAIN) {
         if (!x->tries)
             tid_release(e, i);

@@ -291,9 +291,9 @@ void dev_timed_out(struct mad_engine *e, struct dev *d, int64_t sent_ns)
 
 int64_t dev_timeout(struct mad_engine *e, const struct dev *d)
 {
-    if (!d->srtt_us)
-        return e->o.timeout_ns;
     int64_t us = (int64_t)d->srtt_us + 4ll * d->rttvar_us, all = (int64_t)e->srtt_us + 4ll * e->rttvar_us;
+    if (!d->srtt_us) // a quarter where the others are far quicker than that
+        return e->srtt_us && all * 1000 < e->o.timeout_ns / 16 ? e->o.timeout_ns / 4 : e->o.timeout_ns;
     int64_t ns = (us > all ? us : all) * 1000;
     if (e->floor_ns > e->o.timeout_floor_ns && loop_now(e->loop).ns > e->floor_until)
         e->floor_ns = e->o.timeout_floor_ns;

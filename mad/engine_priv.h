@@ -55,8 +55,10 @@ struct txn {
     uint8_t state; // enum txn_state
     uint8_t prio;
     uint8_t tries, timeouts, undeliverable, retries;
-    bool ending; // on the list of the ended
-    bool told;   // done() was called (cancelled); the try on the wire still holds its place
+    uint8_t charged; // time-outs that count against retries
+    bool estimated;  // timeout_ns is not the caller's
+    bool ending;     // on the list of the ended
+    bool told;       // done() was called (cancelled); the try on the wire still holds its place
 };
 
 struct dev {

@@ -370,7 +370,11 @@ static void test_estimate(void **state)
     int64_t from = loop_now(r->l).ns;
     send_n(r, 1, 1, MAD_PRIO_SMP, 0);
     run(r);
-    at(r->f.log[1].at_ns - from, 20 * MONO_MS, 1);
+    static const int64_t ms[] = {0, 20, 60, 140, 300, 500, 900, 1700};
+    assert_int_equal(r->f.sends, 8);
+    for (int i = 0; i < 8; i++)
+        at(r->f.log[i].at_ns - from, ms[i] * MONO_MS, i);
+    at(r->last_at - from, 3300 * MONO_MS, 8);
     // An agent slower than the default: asked twice at first, not for ever.
     r->f.script = slow_agent;
     send_n(r, 4, 2, MAD_PRIO_SMP, 0);
@@ -379,14 +383,17 @@ static void test_estimate(void **state)
     send_n(r, 40, 2, MAD_PRIO_SMP, 0);
     run(r);
     assert_int_equal(stats(r).retries, before);
-    // Forgotten: the default again.
+    // Forgotten, while all others are quick: a quarter of the default.
+    r->f.script = prompt;
+    send_n(r, 200, 3, MAD_PRIO_SMP, 0);
+    run(r);
     mad_engine_forget_device(r->e, 1);
     r->f.script = NULL;
     r->f.sends = 0;
     from = loop_now(r->l).ns;
     send_n(r, 1, 1, MAD_PRIO_SMP, 0);
     run(r);
-    at(r->f.log[1].at_ns - from, 200 * MONO_MS, 1);
+    at(r->f.log[1].at_ns - from, 50 * MONO_MS, 1);
     rig_free(r);
 }
 
