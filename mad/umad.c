@@ -31,7 +31,7 @@
 
 #define BATCH 64 // MADs read before others get a turn
 #define SIM_WINDOW 272
-#define SIM_LOST_NS (2 * MONO_S) // then what is out is taken for lost
+#define SIM_HALF_NS (500 * MONO_MS)
 #define FULL_NS (2 * MONO_MS)
 #define LONG_MAX (16u << 20) // bytes of a reassembled answer
 #define IDLE_TURNS 2
@@ -57,6 +57,32 @@ static void set_broken(struct umad *u, int status)
     if (u->readable)
         loop_fd_events(u->readable, 0);
     loop_post(u->loop, &u->broken_task);
+}
+
+// --- what is out (libumad2sim only) ---
+
+static unsigned unanswered(const struct umad *u)
+{
+    return u->young + u->old;
+}
+
+static void count_answer(struct umad *u)
+{
+    if (u->old)
+        u->old--;
+    else if (u->young)
+        u->young--;
+}
+
+static void forget_lost(struct umad *u)
+{
+    mono_t now = loop_now(u->loop);
+    int64_t age = mono_sub(now, u->since);
+    if (age < SIM_HALF_NS)
+        return;
+    u->old = age < 2 * SIM_HALF_NS ? u->young : 0;
+    u->young = 0;
+    u->since = now;
 }
 
 // --- receiving ---
@@ -92,8 +118,8 @@ static void hand_up(struct umad *u, void *umad, int len)
         return;
     if (len < MAD_SIZE)
         memset(mad + len, 0, (size_t)(MAD_SIZE - len));
-    if (u->unanswered && (status || mad[3] & MAD_METHOD_RESPONSE))
-        u->unanswered--;
+    if (status || mad[3] & MAD_METHOD_RESPONSE)
+        count_answer(u);
     source(umad, mad[1], &from);
     u->t.recv(u->t.recv_arg, mad, &from, status ? -status : 0);
 }
@@ -149,7 +175,7 @@ static void drain_fn(void *arg)
     struct umad *u = arg;
     u->idle_turns = drain(u) ? 0 : u->idle_turns + 1;
     // What was just sent is mostly answered within a turn or two.
-    if (u->idle_turns <= (u->unanswered ? IDLE_TURNS : 0))
+    if (u->idle_turns <= (unanswered(u) ? IDLE_TURNS : 0))
         loop_post(u->loop, &u->drain_task);
     else
         sem_post(&u->gate);
@@ -184,7 +210,6 @@ static void retry_fn(void *arg)
 {
     struct umad *u = arg;
     u->full = false;
-    u->unanswered = 0;
     u->t.writable(u->t.recv_arg);
 }
 
@@ -245,15 +270,16 @@ static int put_out(struct umad *u, void *umad, size_t len, const struct mad_addr
         return -EPROTONOSUPPORT;
     if (u->full && timeout_ns > 0)
         return -EAGAIN;
-    if (u->simulated && timeout_ns > 0 && u->unanswered >= SIM_WINDOW)
-        return set_full(u, SIM_LOST_NS);
+    if (u->simulated && timeout_ns > 0) {
+        forget_lost(u);
+        if (unanswered(u) >= SIM_WINDOW)
+            return set_full(u, SIM_HALF_NS);
+    }
     destination(umad, to);
     // The retries are ours: each try has a TID of its own, and the kernel wants none twice.
     if (umad_send(u->fd, agent, umad, (int)len, (int)(ms < INT32_MAX ? ms : INT32_MAX), 0) < 0)
         return send_failed(u, errno);
-    if (timeout_ns <= 0 || !u->simulated)
-        return 0;
-    u->unanswered++;
+    u->young += u->simulated && timeout_ns > 0;
     return 0;
 }
 
@@ -334,9 +360,9 @@ static int issm(struct transport *t, bool on, struct err *e)
 static void await_answers(struct umad *u)
 {
     int len = MAD_SIZE, r;
-    while (u->unanswered && (r = umad_recv(u->fd, u->in, &len, 100)) >= 0) {
-        u->unanswered -=
-            len >= 24 && (umad_status(u->in) || ((uint8_t *)umad_get_mad(u->in))[3] & MAD_METHOD_RESPONSE);
+    while (unanswered(u) && (r = umad_recv(u->fd, u->in, &len, 100)) >= 0) {
+        if (len >= 24 && (umad_status(u->in) || ((uint8_t *)umad_get_mad(u->in))[3] & MAD_METHOD_RESPONSE))
+            count_answer(u);
         len = MAD_SIZE;
     }
 }

@@ -35,7 +35,9 @@ struct umad {
     // ... or, under libumad2sim, a thread that only waits, and the loop that reads.
     bool simulated;
     bool full;
-    unsigned unanswered; // requests out
+    // Requests out: sent in this half second and in the one before. Older ones are lost.
+    unsigned young, old;
+    mono_t since; // start of this half second
     unsigned idle_turns;
     struct loop_task drain_task;
     struct loop_waker *waker;
