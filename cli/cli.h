@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft: the command that shows and changes what weftd manages. A client of its REST API and nothing else.
+//
+//     commands.c  rows of commands and options      args.c   the command line by those rows
+//     main.c      options, --watch, exit code       help.c   help, doc/cli.md, completion from the rows
+//     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
+//     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
+//     focus.c     the focus language                child.c  a private weftd for saved fabrics
+//     status.c show.c route.c event.c change.c      the commands
+//
+// One thread. Handlers return an exit code (enum cli_exit) and have said why on stderr where it is not 0.
+#ifndef WEFT_CLI_CLI_H
+#define WEFT_CLI_CLI_H
+
+#include "cli/args.h"
+#include "cli/http.h"
+#include "cli/out.h"
+#include "lib/err.h"
+#include "lib/mono.h"
+
+#define CLI_SOCKET_DEFAULT "/run/weft/weft.sock"
+
+struct cli {
+    struct args args;
+    struct http *http;
+    struct out out;
+    double timeout; // of one request, and of waits unless they say
+    char *fabric;   // base path of the fabric in use, "/api/v1/fabrics/name"; NULL until cli_fabric()
+    char *fabric_name;
+    bool partial; // a list could not be read to its end
+    bool quiet;   // no progress: stderr is no terminal
+};
+
+// "weft: where: text" on stderr, escaped.
+void cli_complain(const struct err *e);
+enum cli_exit cli_fail(enum cli_exit x, const char *where, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void cli_progress(struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cli_progress_end(struct cli *c);
+// Sleeps; false when interrupted.
+bool cli_sleep(double seconds);
+int cli_flush(struct cli *c); // what was gathered, to stdout; an exit code
+
+// Option --name as a number within bounds; *ret keeps its value when it is not given.
+int cli_number(struct cli *c, const char *name, long long min, long long max, long long *ret);
+
+int cli_get(struct cli *c, const char *path, json_t **ret);
+int cli_post(struct cli *c, const char *path, json_t *body, json_t **ret); // body is taken
+// The fabric that --fabric names, or the only one: fills c->fabric. Usage error with their names otherwise.
+int cli_fabric(struct cli *c);
+// All items of a list, following its cursors; limit 0 = all. A list that cannot be read to its end is what
+// was read, and c->partial.
+int cli_list(struct cli *c, const char *path, long long limit, json_t **ret_items);
+// The node that a word names: GUID in any form, LID, name, or HOST:RAIL. Candidates are listed when it is not
+// one. *ret: an item of .../nodes.
+int cli_node(struct cli *c, const char *word, json_t **ret);
+
+int cmd_status(struct cli *c);
+int cmd_node(struct cli *c);
+int cmd_port(struct cli *c);
+int cmd_link(struct cli *c);
+int cmd_route_show(struct cli *c);
+int cmd_route_compute(struct cli *c);
+int cmd_reroute(struct cli *c);
+int cmd_resweep(struct cli *c);
+int cmd_event(struct cli *c);
+int cmd_sweep(struct cli *c);
+int cmd_finding(struct cli *c);
+int cmd_sim_link(struct cli *c);
+int cmd_sim_node(struct cli *c);
+int cmd_sim_loss(struct cli *c);
+int cmd_mad(struct cli *c);
+int cmd_api(struct cli *c);
+int cmd_help(struct cli *c);
+
+int help_command(struct out *o, const struct command_row *c); // its page
+void help_all(struct out *o);
+void help_markdown(struct out *o);
+void help_completion(struct out *o);
+
+#endif

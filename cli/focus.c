@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/focus.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/text.h"
+#include "lib/err.h"
+#include "lib/xalloc.h"
+
+#define TEXT_MAX 4096
+#define DEPTH_MAX 32
+#define ATOMS_MAX 256
+#define REGEX_MAX 256
+
+enum op { OP_EQ, OP_NE, OP_RE, OP_LT, OP_LE, OP_GT, OP_GE };
+enum kind { K_AND, K_OR, K_NOT, K_ATOM, K_NAME };
+
+struct value {
+    char *text;
+    bool is_number, is_range;
+    double low, high;
+    struct value *next;
+};
+
+struct term {
+    enum kind kind;
+    struct term *a, *b;
+    const struct field *field;
+    enum op op;
+    struct value *values;
+    regex_t regex;
+    bool has_regex;
+    struct term *all; // every term, to be freed
+};
+
+struct focus {
+    const struct field *fields;
+    const char *names;
+    struct term *root, *all;
+    // while parsing
+    const char *text, *p;
+    unsigned atoms, depth;
+    struct err *err;
+};
+
+static struct term *parse_or(struct focus *f);
+
+static struct term *term_new(struct focus *f, enum kind k, struct term *a, struct term *b)
+{
+    struct term *t = xcalloc(1, sizeof(*t));
+    t->kind = k;
+    t->a = a;
+    t->b = b;
+    t->all = f->all;
+    f->all = t;
+    return t;
+}
+
+static void *bad(struct focus *f, const char *text)
+{
+    if (f->err->code == 0)
+        err_set(f->err, -EINVAL, "focus", "%s at column %d of \"%.100s\"", text, (int)(f->p - f->text) + 1,
+                f->text);
+    return NULL;
+}
+
+static void blanks(struct focus *f)
+{
+    f->p += strspn(f->p, " \t\n");
+}
+
+static bool is_bare(char c)
+{
+    return c != 0 && strchr(" \t\n'\"()|,", c) == NULL;
+}
+
+static size_t word_len(const char *p)
+{
+    size_t n = 0;
+    while (is_bare(p[n]) && strchr("=<>~!", p[n]) == NULL)
+        n++;
+    return n;
+}
+
+static bool take_word(struct focus *f, const char *word)
+{
+    size_t n = strlen(word);
+    blanks(f);
+    if (strncmp(f->p, word, n) != 0)
+        return false;
+    if (word[0] >= 'a' && is_bare(f->p[n]))
+        return false;
+    f->p += n;
+    return true;
+}
+
+static bool take_op(struct focus *f, enum op *ret)
+{
+    static const struct {
+        const char *text;
+        enum op op;
+    } known[] = {{"!=", OP_NE}, {"<=", OP_LE}, {">=", OP_GE}, {"=", OP_EQ},
+                 {"~", OP_RE},  {"<", OP_LT},  {">", OP_GT}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        size_t n = strlen(known[i].text);
+        if (strncmp(f->p, known[i].text, n) == 0) {
+            f->p += n;
+            *ret = known[i].op;
+            return true;
+        }
+    }
+    return false;
+}
+
+// "400", "400G", "1..4"
+static void parse_number(struct value *v)
+{
+    char *end;
+    v->low = v->high = strtod(v->text, &end);
+    if (end == v->text)
+        return;
+    if (end[0] == '.' && end[1] == '.' && end[2]) {
+        char *last;
+        v->high = strtod(end + 2, &last);
+        v->is_range = v->is_number = *last == 0;
+        return;
+    }
+    v->is_number = *end == 0 || strcmp(end, "G") == 0;
+}
+
+static struct value *parse_value(struct focus *f)
+{
+    size_t n = 0;
+    bool quoted = *f->p == '\'';
+    if (quoted) {
+        const char *end = strchr(++f->p, '\'');
+        if (end == NULL)
+            return bad(f, "a quote is not closed");
+        n = (size_t)(end - f->p);
+    } else {
+        while (is_bare(f->p[n]))
+            n++;
+        if (n == 0)
+            return bad(f, "a value is missing");
+    }
+    struct value *v = xcalloc(1, sizeof(*v));
+    v->text = xasprintf("%.*s", (int)n, f->p);
+    f->p += n + quoted;
+    if (!quoted)
+        parse_number(v);
+    return v;
+}
+
+static struct value *parse_values(struct focus *f, struct term *t)
+{
+    struct value **at = &t->values;
+    do {
+        *at = parse_value(f);
+        if (*at == NULL)
+            return NULL;
+        at = &(*at)->next;
+    } while (*f->p == '|' && f->p[1] != '|' && f->p++);
+    return t->values;
+}
+
+static const struct field *find_field(struct focus *f, const char *name, size_t n)
+{
+    char word[65], text[200];
+    const char *near = NULL;
+    unsigned best = UINT_MAX;
+
+    snprintf(word, sizeof(word), "%.*s", (int)(n < 64 ? n : 64), name);
+    for (const struct field *x = f->fields; x->key; x++) {
+        unsigned d = text_distance(word, x->key);
+        if (strcmp(word, x->key) == 0)
+            return x;
+        if (text_near(word, x->key) && d < best) {
+            best = d;
+            near = x->key;
+        }
+    }
+    snprintf(text, sizeof(text),
+             near ? "no field \"%.64s\"; did you mean \"%.40s\"?" : "no field \"%.64s\"%.40s", word,
+             near ? near : ": see the titles of -o csv");
+    return bad(f, text);
+}
+
+static struct term *check_atom(struct focus *f, struct term *t)
+{
+    bool order = t->op == OP_LT || t->op == OP_LE || t->op == OP_GT || t->op == OP_GE;
+    for (struct value *v = t->values; v; v = v->next)
+        if (order && (!v->is_number || v->is_range))
+            return bad(f, "a number is missing");
+    if (t->op != OP_RE)
+        return t;
+    if (t->values->next != NULL || strlen(t->values->text) > REGEX_MAX)
+        return bad(f, "one regular expression of at most 256 bytes is allowed");
+    t->has_regex = regcomp(&t->regex, t->values->text, REG_EXTENDED | REG_NOSUB) == 0;
+    return t->has_regex ? t : bad(f, "not a regular expression");
+}
+
+static struct term *parse_atom(struct focus *f)
+{
+    enum op op = OP_EQ;
+    blanks(f);
+    if (take_word(f, "(")) {
+        struct term *t = parse_or(f);
+        if (t != NULL && !take_word(f, ")"))
+            return bad(f, "\")\" is missing");
+        return t;
+    }
+    if (++f->atoms > ATOMS_MAX)
+        return bad(f, "more than 256 conditions");
+    const char *name = f->p;
+    size_t n = word_len(f->p);
+    f->p += n;
+    if (n > 0 && take_op(f, &op)) {
+        struct term *t = term_new(f, K_ATOM, NULL, NULL);
+        t->op = op;
+        const char *behind = f->p;
+        f->p = name;
+        t->field = find_field(f, name, n);
+        f->p = behind;
+        return t->field != NULL && parse_values(f, t) != NULL ? check_atom(f, t) : NULL;
+    }
+    f->p = name;
+    struct term *t = term_new(f, K_NAME, NULL, NULL);
+    return parse_values(f, t) != NULL ? t : NULL;
+}
+
+static struct term *parse_not(struct focus *f)
+{
+    if (!take_word(f, "not") && !take_word(f, "!"))
+        return parse_atom(f);
+    if (++f->depth > DEPTH_MAX)
+        return bad(f, "nested deeper than 32");
+    struct term *t = parse_not(f);
+    f->depth--;
+    return t ? term_new(f, K_NOT, t, NULL) : NULL;
+}
+
+static bool at_end(struct focus *f)
+{
+    blanks(f);
+    return *f->p == 0 || *f->p == ')' || strncmp(f->p, "||", 2) == 0 ||
+           (strncmp(f->p, "or", 2) == 0 && !is_bare(f->p[2]));
+}
+
+static struct term *parse_and(struct focus *f)
+{
+    struct term *t = parse_not(f);
+    while (t != NULL && !at_end(f)) {
+        if (!take_word(f, "and"))
+            take_word(f, ",");
+        struct term *b = parse_not(f);
+        t = b ? term_new(f, K_AND, t, b) : NULL;
+    }
+    return t;
+}
+
+static struct term *parse_or(struct focus *f)
+{
+    if (++f->depth > DEPTH_MAX)
+        return bad(f, "nested deeper than 32");
+    struct term *t = parse_and(f);
+    while (t != NULL && (take_word(f, "or") || take_word(f, "||"))) {
+        struct term *b = parse_and(f);
+        t = b ? term_new(f, K_OR, t, b) : NULL;
+    }
+    f->depth--;
+    return t;
+}
+
+struct focus *focus_new(const char *text, const struct field *fields, const char *names, struct err *e)
+{
+    struct focus *f = xcalloc(1, sizeof(*f));
+    *f = (struct focus){.fields = fields, .names = names, .text = text, .p = text, .err = e};
+    e->code = 0;
+    if (strlen(text) > TEXT_MAX)
+        err_set(e, -E2BIG, "focus", "longer than %d bytes", TEXT_MAX);
+    else
+        f->root = parse_or(f);
+    if (f->root != NULL && *f->p != 0)
+        f->root = bad(f, "not understood");
+    if (f->root == NULL) {
+        focus_free(f);
+        return NULL;
+    }
+    return f;
+}
+
+void focus_free(struct focus *f)
+{
+    if (f == NULL)
+        return;
+    for (struct term *t = f->all, *next; t; t = next) {
+        next = t->all;
+        for (struct value *v = t->values, *after; v; v = after) {
+            after = v->next;
+            free(v->text);
+            free(v);
+        }
+        if (t->has_regex)
+            regfree(&t->regex);
+        free(t);
+    }
+    free(f);
+}
+
+static char *as_text(json_t *v)
+{
+    if (json_is_string(v))
+        return xstrdup(json_string_value(v));
+    if (json_is_boolean(v))
+        return xstrdup(json_is_true(v) ? "yes" : "no");
+    if (json_is_integer(v))
+        return xasprintf("%lld", (long long)json_integer_value(v));
+    return xasprintf("%.9g", json_number_value(v));
+}
+
+static bool equal(const struct value *x, json_t *v, const char *text)
+{
+    if (x->is_number && json_is_number(v))
+        return json_number_value(v) >= x->low && json_number_value(v) <= x->high;
+    return text_glob(x->text, text);
+}
+
+static bool any_equal(const struct value *list, json_t *v)
+{
+    bool hit = false;
+    char *text = as_text(v);
+    for (const struct value *x = list; x && !hit; x = x->next)
+        hit = equal(x, v, text);
+    free(text);
+    return hit;
+}
+
+static bool ordered(const struct term *t, double v)
+{
+    for (const struct value *x = t->values; x; x = x->next) {
+        bool hit = t->op == OP_LT   ? v < x->low
+                   : t->op == OP_LE ? v <= x->low
+                   : t->op == OP_GT ? v > x->low
+                                    : v >= x->low;
+        if (hit)
+            return true;
+    }
+    return false;
+}
+
+static bool match_atom(const struct term *t, json_t *item)
+{
+    json_t *v = js_at(item, t->field->path ? t->field->path : t->field->key);
+    if (v == NULL || json_is_null(v) || json_is_object(v) || json_is_array(v)) {
+        bool none = false;
+        for (const struct value *x = t->values; x; x = x->next)
+            none |= strcmp(x->text, "none") == 0;
+        return (t->op == OP_EQ && none) || (t->op == OP_NE && !none);
+    }
+    if (t->op == OP_EQ || t->op == OP_NE)
+        return any_equal(t->values, v) == (t->op == OP_EQ);
+    if (t->op == OP_RE) {
+        char *text = as_text(v);
+        bool hit = regexec(&t->regex, text, 0, NULL, 0) == 0;
+        free(text);
+        return hit;
+    }
+    return json_is_number(v) && ordered(t, json_number_value(v));
+}
+
+static bool match_name(const struct focus *f, const struct term *t, json_t *item)
+{
+    for (const struct field *x = f->fields; x->key; x++) {
+        json_t *v = js_at(item, x->path ? x->path : x->key);
+        size_t n = strlen(x->key);
+        for (const char *p = f->names; *p; p += strcspn(p, " "), p += strspn(p, " "))
+            if (strcspn(p, " ") == n && strncmp(p, x->key, n) == 0 && json_is_string(v) &&
+                any_equal(t->values, v))
+                return true;
+    }
+    return false;
+}
+
+static bool match(const struct focus *f, const struct term *t, json_t *item)
+{
+    switch (t->kind) {
+    case K_AND:
+        return match(f, t->a, item) && match(f, t->b, item);
+    case K_OR:
+        return match(f, t->a, item) || match(f, t->b, item);
+    case K_NOT:
+        return !match(f, t->a, item);
+    case K_NAME:
+        return match_name(f, t, item);
+    case K_ATOM:
+        return match_atom(t, item);
+    }
+    return false;
+}
+
+bool focus_match(const struct focus *f, json_t *item)
+{
+    return match(f, f->root, item);
+}
+
+bool focus_is_word(const char *s)
+{
+    return strpbrk(s, "=<>~!()|,*?'") == NULL;
+}

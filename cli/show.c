@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lists: nodes, ports, links, sweeps, findings, counters of management packets.
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/focus.h"
+#include "cli/text.h"
+
+static const struct field node_fields[] = {
+    {.key = "guid", .title = "GUID"},
+    {.key = "name", .title = "NAME", .flags = FIELD_SHRINK},
+    {.key = "type", .title = "TYPE"},
+    {.key = "role", .title = "ROLE"},
+    {.key = "tier", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "su", .title = "SU", .kind = FIELD_NUMBER},
+    {.key = "rail", .title = "RAIL", .kind = FIELD_NUMBER},
+    {.key = "plane", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "host", .title = "HOST", .kind = FIELD_NUMBER},
+    {.key = "lid", .title = "LID", .kind = FIELD_NUMBER},
+    {.key = "ports_up", .title = "UP", .kind = FIELD_NUMBER},
+    {.key = "num_ports", .title = "PORTS", .kind = FIELD_NUMBER},
+    {.key = "vendor_id", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "device_id", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "sys_guid", .flags = FIELD_WIDE},
+    {0},
+};
+
+static const struct field port_fields[] = {
+    {.key = "node_guid", .flags = FIELD_WIDE},
+    {.key = "node_name", .flags = FIELD_WIDE},
+    {.key = "num", .title = "PORT", .kind = FIELD_NUMBER},
+    {.key = "label", .title = "LABEL", .flags = FIELD_SHRINK},
+    {.key = "state", .title = "STATE", .flags = FIELD_STATE},
+    {.key = "phys_state", .title = "PHYSICAL"},
+    {.key = "link", .title = "LINK"},
+    {.key = "gbps", .title = "GB/S", .kind = FIELD_NUMBER},
+    {.key = "lid", .title = "LID", .kind = FIELD_NUMBER},
+    {.key = "mtu", .title = "MTU", .kind = FIELD_NUMBER},
+    {.key = "vls", .title = "VLS", .kind = FIELD_NUMBER},
+    {.key = "rail", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "peer", .title = "PEER", .path = "peer.name", .flags = FIELD_SHRINK},
+    {.key = "peer_port", .title = "PORT", .path = "peer.port", .kind = FIELD_NUMBER},
+    {.key = "excluded", .title = "EXCLUDED", .flags = FIELD_SHRINK},
+    {.key = "guid", .flags = FIELD_WIDE},
+    {.key = "lmc", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "width", .flags = FIELD_WIDE},
+    {.key = "speed", .flags = FIELD_WIDE},
+    {.key = "peer_guid", .path = "peer.guid", .flags = FIELD_WIDE},
+    {0},
+};
+
+static const struct field link_fields[] = {
+    {.key = "a", .title = "A", .path = "a.name", .flags = FIELD_SHRINK},
+    {.key = "a_port", .title = "PORT", .path = "a.port", .kind = FIELD_NUMBER},
+    {.key = "z", .title = "Z", .path = "z.name", .flags = FIELD_SHRINK},
+    {.key = "z_port", .title = "PORT", .path = "z.port", .kind = FIELD_NUMBER},
+    {.key = "link", .title = "LINK"},
+    {.key = "gbps", .title = "GB/S", .kind = FIELD_NUMBER},
+    {.key = "kind", .title = "KIND"},
+    {.key = "state", .title = "STATE", .flags = FIELD_STATE},
+    {.key = "a_guid", .path = "a.guid", .flags = FIELD_WIDE},
+    {.key = "a_label", .path = "a.label", .flags = FIELD_WIDE},
+    {.key = "z_guid", .path = "z.guid", .flags = FIELD_WIDE},
+    {.key = "z_label", .path = "z.label", .flags = FIELD_WIDE},
+    {0},
+};
+
+static const struct field finding_fields[] = {
+    {.key = "severity", .title = "SEVERITY", .flags = FIELD_STATE},
+    {.key = "code", .title = "CODE"},
+    {.key = "where", .title = "WHERE", .flags = FIELD_SHRINK},
+    {.key = "count", .title = "COUNT", .kind = FIELD_COUNT},
+    {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK},
+    {0},
+};
+
+static const struct field sweep_fields[] = {
+    {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
+    {.key = "began_at", .title = "BEGAN", .kind = FIELD_TIME},
+    {.key = "cause", .title = "CAUSE"},
+    {.key = "ok", .title = "OK", .flags = FIELD_STATE},
+    {.key = "seconds", .title = "SECONDS", .kind = FIELD_SECONDS},
+    {.key = "mads", .title = "MADS", .kind = FIELD_COUNT},
+    {.key = "retries", .title = "RETRIES", .kind = FIELD_COUNT},
+    {.key = "timeouts", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "lft_blocks_set", .title = "BLOCKS", .kind = FIELD_COUNT},
+    {.key = "port_sets", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "nodes_added", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "nodes_removed", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "links_added", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "links_removed", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "text", .title = "OUTCOME", .flags = FIELD_SHRINK},
+    {.key = "phases", .title = "PHASES", .kind = FIELD_PHASES, .flags = FIELD_SHRINK},
+    {0},
+};
+
+static const struct field phase_fields[] = {
+    {.key = "name", .title = "PHASE"},
+    {.key = "seconds", .title = "SECONDS", .kind = FIELD_SECONDS},
+    {.key = "mads", .title = "MADS", .kind = FIELD_COUNT},
+    {0},
+};
+
+static const struct field mad_fields[] = {
+    {.key = "method", .title = "METHOD"},
+    {.key = "attribute", .title = "ATTRIBUTE"},
+    {.key = "requests", .title = "REQUESTS", .kind = FIELD_COUNT},
+    {.key = "sent", .title = "SENT", .kind = FIELD_COUNT},
+    {.key = "retries", .title = "RETRIES", .kind = FIELD_COUNT},
+    {.key = "timeouts", .title = "TIMEOUTS", .kind = FIELD_COUNT},
+    {.key = "refused", .title = "REFUSED", .kind = FIELD_COUNT},
+    {.key = "undeliverable", .title = "UNDELIVERABLE", .kind = FIELD_COUNT},
+    {.key = "late", .title = "LATE", .kind = FIELD_COUNT},
+    {0},
+};
+
+struct query {
+    const char *what; // "nodes"
+    const struct field *fields;
+    const char *names; // fields that a bare name in a focus means
+    bool use_words;    // the words are a focus
+    bool (*keep)(json_t *item, void *arg);
+    void *arg;
+};
+
+static char *joined_words(struct cli *c)
+{
+    struct buf b = {0};
+    for (unsigned i = 0; i < c->args.num_words; i++)
+        buf_printf(&b, "%s%s", i ? " " : "", c->args.word[i]);
+    return buf_take(&b);
+}
+
+static void cut_list(json_t *items, long long limit)
+{
+    while (limit > 0 && json_array_size(items) > (size_t)limit)
+        json_array_remove(items, json_array_size(items) - 1);
+}
+
+// A list without what focus and keep() leave out.
+static json_t *filtered(json_t *items, const struct query *q, const struct focus *f)
+{
+    json_t *kept = json_array(), *item;
+    size_t i;
+    json_array_foreach(items, i, item)
+    {
+        if ((f == NULL || focus_match(f, item)) && (q->keep == NULL || q->keep(item, q->arg)))
+            json_array_append(kept, item);
+    }
+    json_decref(items);
+    return kept;
+}
+
+// The list at path (below the fabric), filtered. --limit counts what is left.
+static int fetch(struct cli *c, const char *path, const struct query *q, json_t **ret)
+{
+    struct focus *f = NULL;
+    struct err e = {0};
+    long long limit = 0;
+    json_t *items;
+
+    int rc = cli_number(c, "limit", 1, 100000000, &limit);
+    if (rc == CLI_OK && q->use_words && c->args.num_words > 0) {
+        char *text = joined_words(c);
+        f = focus_new(text, q->fields, q->names, &e);
+        free(text);
+        if (f == NULL) {
+            cli_complain(&e);
+            return CLI_USAGE;
+        }
+    }
+    bool later = f != NULL || q->keep != NULL;
+    if (rc == CLI_OK)
+        rc = cli_list(c, path, later ? 0 : limit, &items);
+    if (rc == CLI_OK) {
+        *ret = later ? filtered(items, q, f) : items;
+        cut_list(*ret, limit);
+    }
+    focus_free(f);
+    return rc;
+}
+
+static int show_list(struct cli *c, const char *below, const struct query *q)
+{
+    struct buf path = {0};
+    json_t *items = NULL;
+
+    int rc = cli_fabric(c);
+    if (rc != CLI_OK)
+        return rc;
+    buf_printf(&path, "%s/%s", c->fabric, below);
+    rc = fetch(c, path.data, q, &items);
+    if (rc == CLI_OK)
+        out_list(&c->out, q->fields, items);
+    json_decref(items);
+    buf_done(&path);
+    return rc;
+}
+
+static json_t *packed_list(const struct field *fields, json_t *items)
+{
+    json_t *a = json_array(), *item;
+    size_t i;
+    json_array_foreach(items, i, item) json_array_append_new(a, out_pack(fields, item));
+    return a;
+}
+
+static void show_with(struct cli *c, const struct field *fields, json_t *one, const char *key,
+                      const struct field *sub_fields)
+{
+    json_t *list = json_object_get(one, key);
+    if (c->out.format == OUT_JSON) {
+        json_t *o = out_pack(fields, one);
+        json_object_set_new(o, key, packed_list(sub_fields, list));
+        out_json(&c->out, o);
+        json_decref(o);
+        return;
+    }
+    out_object(&c->out, fields, one);
+    if (c->out.format == OUT_TABLE && json_array_size(list) > 0) {
+        out_newline(&c->out);
+        out_list(&c->out, sub_fields, list);
+    }
+}
+
+static int show_node(struct cli *c, json_t *node)
+{
+    struct buf path = {0};
+    json_t *full = NULL;
+
+    buf_printf(&path, "%s/nodes", c->fabric);
+    http_segment(&path, js_str(node, "guid"));
+    int rc = cli_get(c, path.data, &full);
+    if (rc == CLI_OK)
+        show_with(c, node_fields, full, "ports", port_fields);
+    json_decref(full);
+    buf_done(&path);
+    return rc;
+}
+
+static int list_nodes(struct cli *c, const char *name, bool focus)
+{
+    static const char *const filter[] = {"type", "role", "name"};
+    struct query q = {.fields = node_fields, .names = "name guid", .use_words = focus};
+    struct buf path = {0};
+
+    buf_puts(&path, "nodes");
+    for (size_t i = 0; i < sizeof(filter) / sizeof(filter[0]); i++) {
+        const char *v = args_value(&c->args, filter[i]);
+        if (v == NULL && i == 2)
+            v = name;
+        if (v != NULL)
+            http_query(&path, filter[i], v);
+    }
+    int rc = show_list(c, path.data, &q);
+    buf_done(&path);
+    return rc;
+}
+
+static bool has_name_part(json_t *items, const char *word)
+{
+    json_t *n;
+    size_t i;
+    json_array_foreach(items, i, n)
+    {
+        if (strstr(js_str(n, "name"), word) != NULL)
+            return true;
+    }
+    return false;
+}
+
+// How many nodes have it in their names, and whether one is just so.
+static int name_hits(struct cli *c, const char *word, bool *ret_part, bool *ret_whole)
+{
+    struct buf path = {0};
+    json_t *items = NULL, *n;
+    size_t i;
+
+    *ret_part = *ret_whole = false;
+    int rc = cli_fabric(c);
+    if (rc != CLI_OK)
+        return rc;
+    buf_printf(&path, "%s/nodes", c->fabric);
+    http_query(&path, "name", word);
+    rc = cli_list(c, path.data, 0, &items);
+    if (rc == CLI_OK) {
+        *ret_part = has_name_part(items, word);
+        json_array_foreach(items, i, n) *ret_whole |= strcmp(js_str(n, "name"), word) == 0;
+    }
+    json_decref(items);
+    buf_done(&path);
+    return rc;
+}
+
+int cmd_node(struct cli *c)
+{
+    const char *word = c->args.word[0];
+    bool part, whole;
+    json_t *node = NULL;
+
+    if (c->args.num_words != 1 || !focus_is_word(word))
+        return list_nodes(c, NULL, c->args.num_words > 0);
+    int rc = name_hits(c, word, &part, &whole);
+    if (rc != CLI_OK)
+        return rc;
+    if (part && !whole)
+        return list_nodes(c, word, false);
+    rc = cli_node(c, word, &node);
+    if (rc == CLI_OK)
+        rc = show_node(c, node);
+    json_decref(node);
+    return rc;
+}
+
+static int show_port(struct cli *c, json_t *ports, const char *node, long long num)
+{
+    json_t *p;
+    size_t i;
+    json_array_foreach(ports, i, p)
+    {
+        if (js_int(p, "num") == num) {
+            out_object(&c->out, port_fields, p);
+            return CLI_OK;
+        }
+    }
+    return cli_fail(CLI_USAGE, node, "has no port %lld; see: weft port %s", num, node);
+}
+
+int cmd_port(struct cli *c)
+{
+    struct query q = {.fields = port_fields};
+    struct buf path = {0};
+    json_t *node = NULL, *ports = NULL;
+    long long num = -1;
+
+    if (c->args.num_words > 1 && text_parse_count(c->args.word[1], 0, 254, &num) != 0)
+        return cli_fail(CLI_USAGE, c->args.word[1], "not a port number, 0 to 254");
+    int rc = cli_node(c, c->args.word[0], &node);
+    if (rc != CLI_OK)
+        return rc;
+    buf_printf(&path, "%s/ports", c->fabric);
+    http_query(&path, "node", js_str(node, "guid"));
+    rc = fetch(c, path.data, &q, &ports);
+    if (rc == CLI_OK && num >= 0)
+        rc = show_port(c, ports, c->args.word[0], num);
+    else if (rc == CLI_OK)
+        out_list(&c->out, port_fields, ports);
+    json_decref(ports);
+    json_decref(node);
+    buf_done(&path);
+    return rc;
+}
+
+struct link_test {
+    bool down;
+    const char *guid; // NULL: of any node
+};
+
+static bool keep_link(json_t *l, void *arg)
+{
+    const struct link_test *t = arg;
+    if (t->down && strcasecmp(js_str(l, "state"), "active") == 0)
+        return false;
+    return t->guid == NULL || strcmp(js_str(l, "a.guid"), t->guid) == 0 ||
+           strcmp(js_str(l, "z.guid"), t->guid) == 0;
+}
+
+int cmd_link(struct cli *c)
+{
+    struct link_test t = {.down = args_has(&c->args, "down")};
+    struct query q = {.fields = link_fields, .names = "a z a_guid z_guid", .keep = keep_link, .arg = &t};
+    json_t *node = NULL;
+    int rc = CLI_OK;
+
+    if (c->args.num_words == 1 && focus_is_word(c->args.word[0])) {
+        rc = cli_node(c, c->args.word[0], &node);
+        t.guid = js_str(node, "guid");
+    } else {
+        q.use_words = true;
+    }
+    if (rc == CLI_OK)
+        rc = show_list(c, "links", &q);
+    json_decref(node);
+    return rc;
+}
+
+static int rank(const char *severity)
+{
+    return strcmp(severity, "error") == 0 ? 0 : strcmp(severity, "warning") == 0 ? 1 : 2;
+}
+
+static bool keep_finding(json_t *f, void *arg)
+{
+    return rank(js_str(f, "severity")) <= *(const int *)arg;
+}
+
+static json_t *worst_first(json_t *items)
+{
+    json_t *sorted = json_array(), *f;
+    size_t i;
+    for (int r = 0; r <= 2; r++)
+        json_array_foreach(items, i, f)
+        {
+            if (rank(js_str(f, "severity")) == r)
+                json_array_append(sorted, f);
+        }
+    json_decref(items);
+    return sorted;
+}
+
+int cmd_finding(struct cli *c)
+{
+    const char *severity = args_value(&c->args, "severity");
+    int least = severity ? rank(severity) : 2;
+    struct query q = {.fields = finding_fields,
+                      .names = "where code",
+                      .use_words = true,
+                      .keep = keep_finding,
+                      .arg = &least};
+    struct buf path = {0};
+    json_t *items = NULL;
+
+    int rc = cli_fabric(c);
+    if (rc != CLI_OK)
+        return rc;
+    buf_printf(&path, "%s/findings", c->fabric);
+    rc = fetch(c, path.data, &q, &items);
+    if (rc == CLI_OK) {
+        items = worst_first(items);
+        out_list(&c->out, finding_fields, items);
+        if (rank(js_str(json_array_get(items, 0), "severity")) == 0)
+            rc = CLI_FINDINGS;
+    }
+    json_decref(items);
+    buf_done(&path);
+    return rc;
+}
+
+static int show_sweep(struct cli *c, long long id)
+{
+    struct buf path = {0};
+    json_t *items = NULL, *s;
+    size_t i;
+
+    int rc = cli_fabric(c);
+    if (rc != CLI_OK)
+        return rc;
+    buf_printf(&path, "%s/sweeps", c->fabric);
+    rc = cli_list(c, path.data, 0, &items);
+    buf_done(&path);
+    if (rc != CLI_OK)
+        return rc;
+    rc = -1;
+    json_array_foreach(items, i, s)
+    {
+        if (js_int(s, "id") != id)
+            continue;
+        show_with(c, sweep_fields, s, "phases", phase_fields);
+        rc = CLI_OK;
+    }
+    json_decref(items);
+    return rc == CLI_OK
+               ? rc
+               : cli_fail(CLI_USAGE, c->args.word[0], "no such sweep is remembered; see: weft sweep");
+}
+
+int cmd_sweep(struct cli *c)
+{
+    struct query q = {.fields = sweep_fields};
+    long long id;
+
+    if (c->args.num_words == 0)
+        return show_list(c, "sweeps", &q);
+    if (text_parse_count(c->args.word[0], 0, INT64_MAX, &id) != 0)
+        return cli_fail(CLI_USAGE, c->args.word[0], "not the id of a sweep; see: weft sweep");
+    return show_sweep(c, id);
+}
+
+int cmd_mad(struct cli *c)
+{
+    struct query q = {.fields = mad_fields};
+    return show_list(c, "mads", &q);
+}

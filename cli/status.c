@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft status: one screen of everything, worst first, the last line says what to do next.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/text.h"
+
+#define WAIT_DEFAULT 600
+#define POLL_SECONDS 0.2
+
+static const struct field fabric_fields[] = {
+    {.key = "name"},
+    {.key = "state"},
+    {.key = "transport"},
+    {.key = "generation"},
+    {.key = "nodes"},
+    {.key = "switches"},
+    {.key = "cas"},
+    {.key = "routers"},
+    {.key = "hosts"},
+    {.key = "links"},
+    {.key = "sm_state", .path = "sm.state"},
+    {.key = "sm_lid", .path = "sm.lid"},
+    {.key = "engine", .path = "routing.engine"},
+    {.key = "verified", .path = "routing.verified"},
+    {.key = "pairs", .path = "routing.pairs"},
+    {.key = "disconnected", .path = "routing.disconnected"},
+    {.key = "max_hops", .path = "routing.max_hops"},
+    {.key = "sweeps"},
+    {.key = "last_sweep"},
+    {.key = "errors", .path = "findings.error"},
+    {.key = "warnings", .path = "findings.warning"},
+    {.key = "infos", .path = "findings.info"},
+    {.key = "error", .path = "error.text"},
+    {0},
+};
+
+static bool is_well(const char *state)
+{
+    return strcmp(state, "up") == 0 || strcmp(state, "standby") == 0 || strcmp(state, "offline") == 0;
+}
+
+static bool fabric_ok(json_t *f)
+{
+    return is_well(js_str(f, "state")) && js_int(f, "findings.error") == 0;
+}
+
+static void count_of(struct out *o, long long n, const char *one, const char *many)
+{
+    struct buf b = {0};
+    text_count(&b, n);
+    out_printf(o, "%s %s", b.data, n == 1 ? one : many);
+    buf_done(&b);
+}
+
+static void head_line(struct out *o, json_t *f)
+{
+    const char *state = js_str(f, "state");
+    char upper[32] = "";
+    enum colour c = !is_well(state)                     ? COLOUR_RED
+                    : js_int(f, "findings.error") > 0   ? COLOUR_RED
+                    : js_int(f, "findings.warning") > 0 ? COLOUR_YELLOW
+                                                        : COLOUR_GREEN;
+    if (strcmp(state, "bringing-up") == 0)
+        c = COLOUR_YELLOW;
+    for (size_t i = 0; state[i] && i + 1 < sizeof(upper); i++) {
+        upper[i] = state[i] >= 'a' && state[i] <= 'z' ? (char)(state[i] - 'a' + 'A') : state[i];
+        upper[i + 1] = 0;
+    }
+    out_paint(o, COLOUR_BOLD, "%s", js_str(f, "name"));
+    out_printf(o, "  InfiniBand  ");
+    out_paint(o, c, "%s", upper);
+    if (js_int(f, "nodes") > 0) {
+        out_printf(o, "  ");
+        count_of(o, js_int(f, "switches"), "switch", "switches");
+        out_printf(o, "  ");
+        count_of(o, js_int(f, "cas"), "adapter (", "adapters (");
+        count_of(o, js_int(f, "hosts"), "host)", "hosts)");
+        out_printf(o, "  ");
+        count_of(o, js_int(f, "links"), "link", "links");
+    }
+    out_newline(o);
+}
+
+static void label(struct out *o, const char *text)
+{
+    out_printf(o, "  %-9s", text);
+}
+
+static void sm_line(struct out *o, json_t *f)
+{
+    label(o, "manager");
+    if (json_is_object(json_object_get(f, "sm"))) {
+        out_printf(o, "%s", js_str(f, "sm.state"));
+        if (js_int(f, "sm.lid") > 0)
+            out_printf(o, ", LID %lld", js_int(f, "sm.lid"));
+        if (js_true(f, "sm.sweeping"))
+            out_printf(o, ", sweeping: %s", js_str(f, "sm.phase"));
+        out_printf(o, ", ");
+    }
+    out_printf(o, "%s", js_str(f, "transport"));
+    if (js_int(f, "exceptions") > 0)
+        out_paint(o, COLOUR_YELLOW, ", %lld not answering", js_int(f, "exceptions"));
+    out_newline(o);
+}
+
+static void route_line(struct out *o, json_t *f)
+{
+    json_t *r = json_object_get(f, "routing");
+    if (!json_is_object(r) || js_str(r, "engine")[0] == 0)
+        return;
+    label(o, "routes");
+    out_printf(o, "%s engine", js_str(r, "engine"));
+    if (js_str(r, "why")[0] != 0)
+        out_printf(o, " (%s)", js_str(r, "why"));
+    out_printf(o, ", ");
+    if (js_true(r, "verified"))
+        out_paint(o, COLOUR_GREEN, "proved");
+    else
+        out_paint(o, COLOUR_RED, "NOT PROVED");
+    out_printf(o, ": ");
+    count_of(o, js_int(r, "pairs"), "pair", "pairs");
+    out_printf(o, ", %lld hops at most", js_int(r, "max_hops"));
+    if (js_int(r, "disconnected") > 0) {
+        out_printf(o, ", ");
+        count_of(o, js_int(r, "disconnected"), "disconnected", "disconnected");
+    }
+    out_newline(o);
+    if (js_str(r, "counter_example")[0] != 0) {
+        label(o, "");
+        out_paint(o, COLOUR_RED, "%s", js_str(r, "counter_example"));
+        out_newline(o);
+    }
+}
+
+static void sweep_line(struct out *o, json_t *s)
+{
+    struct buf age = {0};
+    int64_t began;
+    size_t i;
+    json_t *p;
+
+    if (s == NULL)
+        return;
+    label(o, "sweep");
+    out_printf(o, "#%lld (%s)", js_int(s, "id"), js_str(s, "cause"));
+    if (text_parse_time(js_str(s, "began_at"), &began) == 0) {
+        text_age(&age, (wall_now_ns() - began) / MONO_S - (int64_t)js_num(s, "seconds"));
+        out_printf(o, " %s ago", age.data);
+        buf_done(&age);
+    }
+    out_printf(o, ", ");
+    if (!js_true(s, "ok"))
+        out_paint(o, COLOUR_RED, "failed, ");
+    out_printf(o, "%.3f s, ", js_num(s, "seconds"));
+    count_of(o, js_int(s, "mads"), "MAD", "MADs");
+    if (js_int(s, "retries") > 0)
+        out_printf(o, ", %lld retries", js_int(s, "retries"));
+    json_array_foreach(json_object_get(s, "phases"), i, p)
+        out_printf(o, "%s%s %.3f", i ? ", " : ": ", js_str(p, "name"), js_num(p, "seconds"));
+    out_newline(o);
+}
+
+static void finding_line(struct out *o, json_t *f)
+{
+    static const struct {
+        const char *path, *one, *many;
+        enum colour colour;
+    } row[] = {{"findings.error", "error", "errors", COLOUR_RED},
+               {"findings.warning", "warning", "warnings", COLOUR_YELLOW},
+               {"findings.info", "info", "infos", COLOUR_NONE}};
+
+    label(o, "findings");
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        long long n = js_int(f, row[i].path);
+        out_paint(o, n ? row[i].colour : COLOUR_NONE, "%s%lld %s", i ? "  " : "", n,
+                  n == 1 ? row[i].one : row[i].many);
+    }
+    if (js_int(f, "findings.error") + js_int(f, "findings.warning") > 0)
+        out_printf(o, "   (weft finding)");
+    out_newline(o);
+}
+
+static void problem_lines(struct out *o, json_t *f)
+{
+    json_t *a;
+    size_t i;
+
+    if (js_str(f, "error.text")[0] != 0 && json_array_size(json_object_get(f, "advice")) == 0) {
+        const char *where = js_str(f, "error.where");
+        out_paint(o, COLOUR_RED, "  error    %s%s%s", where, where[0] ? ": " : "", js_str(f, "error.text"));
+        out_newline(o);
+    }
+    json_array_foreach(json_object_get(f, "advice"), i, a)
+    {
+        out_paint(o, is_well(js_str(f, "state")) ? COLOUR_YELLOW : COLOUR_RED, "  next     ");
+        out_printf(o, "%s", json_string_value(a) ? json_string_value(a) : "");
+        out_newline(o);
+    }
+}
+
+// The last sweep of a fabric with its phases, NULL when there is none: nothing is lost without it.
+static json_t *last_sweep(struct cli *c, json_t *f)
+{
+    struct buf path = {0};
+    struct http_reply r;
+    struct err e = {0};
+    json_t *s = NULL;
+
+    buf_puts(&path, "/api/v1/fabrics");
+    http_segment(&path, js_str(f, "name"));
+    buf_puts(&path, "/sweeps?limit=1");
+    if (http_call(c->http, "GET", path.data, NULL, c->timeout, &r, &e) == CLI_OK)
+        s = json_incref(json_array_get(json_object_get(r.json, "items"), 0));
+    http_reply_done(&r);
+    buf_done(&path);
+    return s;
+}
+
+static void draw(struct cli *c, json_t *status, json_t *fabrics)
+{
+    struct out *o = &c->out;
+    json_t *f;
+    size_t i;
+
+    json_array_foreach(fabrics, i, f)
+    {
+        json_t *s = last_sweep(c, f);
+        if (i > 0)
+            out_newline(o);
+        head_line(o, f);
+        sm_line(o, f);
+        route_line(o, f);
+        sweep_line(o, s);
+        finding_line(o, f);
+        problem_lines(o, f);
+        json_decref(s);
+    }
+    if (js_str(status, "database")[0] != 0) {
+        out_paint(o, COLOUR_RED, "database cannot be written: %s", js_str(status, "database"));
+        out_newline(o);
+    }
+    if (json_array_size(fabrics) == 0) {
+        out_printf(o, "no fabric is managed; see /etc/weft/weft.yaml");
+        out_newline(o);
+    }
+}
+
+// Those of --fabric, or all; NULL when there is none of that name.
+static json_t *chosen(struct cli *c, json_t *status)
+{
+    const char *name = args_value(&c->args, "fabric");
+    json_t *all = json_object_get(status, "fabrics"), *kept = json_array(), *f;
+    size_t i;
+
+    json_array_foreach(all, i, f)
+    {
+        if (name == NULL || strcmp(js_str(f, "name"), name) == 0)
+            json_array_append(kept, f);
+    }
+    if (name != NULL && json_array_size(kept) == 0) {
+        json_decref(kept);
+        return NULL;
+    }
+    return kept;
+}
+
+static int show(struct cli *c, json_t *status)
+{
+    json_t *fabrics = chosen(c, status), *f;
+    size_t i;
+    int rc = CLI_OK;
+
+    if (fabrics == NULL) {
+        rc = cli_fabric(c); // says which there are
+        return rc != CLI_OK ? rc : CLI_USAGE;
+    }
+    switch (c->out.format) {
+    case OUT_JSON:
+        json_object_set(status, "fabrics", fabrics);
+        out_json(&c->out, status);
+        break;
+    case OUT_CSV:
+        out_list(&c->out, fabric_fields, fabrics);
+        break;
+    case OUT_TABLE:
+        draw(c, status, fabrics);
+        break;
+    }
+    json_array_foreach(fabrics, i, f) rc = fabric_ok(f) ? rc : CLI_FINDINGS;
+    json_decref(fabrics);
+    return rc;
+}
+
+// Every fabric has come to an end, good or bad.
+static bool settled(struct cli *c, json_t *status)
+{
+    json_t *fabrics = chosen(c, status), *f;
+    size_t i;
+    bool all = true;
+
+    json_array_foreach(fabrics, i, f) all &=
+        is_well(js_str(f, "state")) || strcmp(js_str(f, "state"), "failed") == 0;
+    json_decref(fabrics);
+    return all;
+}
+
+static enum cli_exit ask(struct cli *c, json_t **ret, struct err *e)
+{
+    struct http_reply r;
+    enum cli_exit x = http_call(c->http, "GET", "/api/v1/status", NULL, c->timeout, &r, e);
+    if (x == CLI_OK)
+        *ret = json_incref(r.json);
+    http_reply_done(&r);
+    return x;
+}
+
+// Also for a weftd that does not listen yet.
+static int wait_settled(struct cli *c, double seconds, json_t **ret)
+{
+    int64_t deadline = mono_now().ns + (int64_t)(seconds * 1e9);
+    struct err e = {0};
+    enum cli_exit x;
+
+    for (;;) {
+        json_t *status = NULL;
+        x = ask(c, &status, &e);
+        if (x == CLI_OK && settled(c, status)) {
+            cli_progress_end(c);
+            *ret = status;
+            return CLI_OK;
+        }
+        bool hopeless = x != CLI_OK && x != CLI_UNREACHABLE && x != CLI_TIMEOUT;
+        if (hopeless || mono_now().ns >= deadline || !cli_sleep(POLL_SECONDS)) {
+            cli_progress_end(c);
+            *ret = status;
+            break;
+        }
+        json_t *f = json_array_get(json_object_get(status, "fabrics"), 0);
+        cli_progress(c, "%s", status == NULL ? "waiting for weftd" : js_str(f, "sm.phase"));
+        json_decref(status);
+    }
+    if (cli_interrupted)
+        return cli_fail(CLI_INTERRUPTED, NULL, "interrupted");
+    if (x != CLI_OK) {
+        cli_complain(&e);
+        return x;
+    }
+    return CLI_TIMEOUT;
+}
+
+int cmd_status(struct cli *c)
+{
+    long long seconds = args_has(&c->args, "timeout") ? (long long)c->timeout : WAIT_DEFAULT;
+    json_t *status = NULL;
+    int rc = cli_number(c, "wait", 0, 1000000, &seconds), shown = CLI_OK;
+
+    if (rc != CLI_OK)
+        return rc;
+    if (args_has(&c->args, "wait"))
+        rc = wait_settled(c, (double)seconds, &status);
+    else
+        rc = cli_get(c, "/api/v1/status", &status);
+    if (status != NULL && (rc == CLI_OK || rc == CLI_TIMEOUT))
+        shown = show(c, status);
+    if (rc == CLI_TIMEOUT && status != NULL)
+        cli_fail(rc, NULL, "not every fabric is up after %lld s; wait longer, or see: weft event", seconds);
+    json_decref(status);
+    return rc != CLI_OK ? rc : shown;
+}

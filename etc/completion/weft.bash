@@ -1,0 +1,64 @@
+# bash completion of weft; made by: weft help --completion
+_weft() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
+    local first="status node port link route reroute resweep event sweep finding sim mad api help"
+    local -A second=([route]="show compute" [sim]="link node loss")
+    local -A options=(
+        ["status"]="--watch --wait"
+        ["node"]="--watch --limit --type --role --name"
+        ["port"]="--watch --limit"
+        ["link"]="--watch --limit --down"
+        ["route show"]=""
+        ["route compute"]="--engine --fail --dump-lft"
+        ["reroute"]="--wait"
+        ["resweep"]="--wait"
+        ["event"]="--limit --follow --kind --since"
+        ["sweep"]="--watch --limit"
+        ["finding"]="--watch --limit --severity"
+        ["sim link"]=""
+        ["sim node"]=""
+        ["sim loss"]=""
+        ["mad"]="--watch --limit"
+        ["api"]=""
+        ["help"]=""
+    )
+    local all="--socket --fabric --output --timeout --no-color --no-header --help --version"
+    case $prev in
+    -s | --socket) compopt -o default; COMPREPLY=(); return ;;
+    -f | --fabric) COMPREPLY=(); return ;;
+    -o | --output) COMPREPLY=($(compgen -W "table json csv" -- "$cur")); return ;;
+    --timeout) COMPREPLY=(); return ;;
+    --limit) COMPREPLY=(); return ;;
+    --type) COMPREPLY=($(compgen -W "ca switch router" -- "$cur")); return ;;
+    --role) COMPREPLY=(); return ;;
+    --name) COMPREPLY=(); return ;;
+    --engine) COMPREPLY=(); return ;;
+    --fail) COMPREPLY=(); return ;;
+    --dump-lft) compopt -o default; COMPREPLY=(); return ;;
+    --kind) COMPREPLY=(); return ;;
+    --since) COMPREPLY=(); return ;;
+    --severity) COMPREPLY=($(compgen -W "info warning error" -- "$cur")); return ;;
+    esac
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        w=${COMP_WORDS[i]}
+        if [ -n "$skip" ]; then skip=; continue; fi
+        case $w in
+        -s | --socket | -f | --fabric | -o | --output | --timeout | --limit | --type | --role | --name | --engine | --fail | --dump-lft | --kind | --since | --severity) skip=1 ;;
+        -*) ;;
+        *) words+=("$w") ;;
+        esac
+    done
+    local name=${words[0]}
+    [ -n "$name" ] && [ -n "${second[$name]}" ] && name="$name ${words[1]}"
+    if [[ $cur == -* ]]; then
+        [ -n "$name" ] && all="$all ${options[$name]}"
+        COMPREPLY=($(compgen -W "$all" -- "$cur"))
+    elif [ ${#words[@]} -eq 0 ] || [ "${words[0]}" = help ]; then
+        COMPREPLY=($(compgen -W "$first" -- "$cur"))
+    elif [ ${#words[@]} -eq 1 ] && [ -n "${second[${words[0]}]}" ]; then
+        COMPREPLY=($(compgen -W "${second[${words[0]}]}" -- "$cur"))
+    elif [ "$name" = "route compute" ]; then
+        compopt -o default
+    fi
+}
+complete -F _weft weft
