@@ -19,7 +19,9 @@ struct umad_opts {
 // Opens the port. NULL and *e on: no umad device, no permission, no such port, port is Ethernet (RoCE), class
 // taken by another process. The text says the cause, the candidates seen, and what to do; code is -ENODEV,
 // -EACCES, -ENOENT, -EPROTONOSUPPORT, -EBUSY. A port that is Down opens (it may heal). The descriptor is
-// polled on the loop where epoll takes it; otherwise (libumad2sim) a receive thread hands batches over.
+// polled on the loop where epoll takes it; otherwise (libumad2sim) a thread waits and the loop reads.
+// The transport's free() may not be called from recv() or writable(). Its port() reads sysfs again;
+// libumad2sim's sysfs shows LIDs and states for ever as they were at the start: ask PortInfo there.
 struct transport *umad_open(struct loop *l, const struct umad_opts *o, struct err *e);
 
 // Every InfiniBand-capable port of this machine, for messages and `weft status`; returns the number, writes
