@@ -59,35 +59,37 @@ static bool lid_ok(uint16_t lid)
     return lid >= MAD_LID_UNICAST_MIN && lid <= MAD_LID_UNICAST_MAX;
 }
 
-static bool end_fields_ok(const struct mad_port_info *new, bool base_port0)
+static bool end_fields_ok(const struct mad_port_info *want, bool base_port0)
 {
-    unsigned range = 1u << new->lmc;
-    if (!lid_ok(new->lid) || !lid_ok(new->master_sm_lid))
+    unsigned range = 1u << want->lmc;
+    if (!lid_ok(want->lid) || !lid_ok(want->master_sm_lid))
         return false;
-    if (base_port0 && new->lmc != 0)
+    if (base_port0 && want->lmc != 0)
         return false;
-    return (new->lid &(range - 1)) == 0 && new->lid + range - 1 <= MAD_LID_UNICAST_MAX;
+    return (want->lid & (range - 1)) == 0 && want->lid + range - 1 <= MAD_LID_UNICAST_MAX;
 }
 
-static bool enabled_ok(unsigned new, unsigned supported, unsigned all)
+static bool enabled_ok(unsigned want, unsigned supported, unsigned all)
 {
-    return new == 0 || new == all || (new & ~supported) == 0;
+    return want == 0 || want == all || (want & ~supported) == 0;
 }
 
-static bool link_fields_ok(const struct mad_port_info *cur, const struct mad_port_info *new, bool ext)
+static bool link_fields_ok(const struct mad_port_info *cur, const struct mad_port_info *want, bool ext)
 {
-    if (new->neighbor_mtu == 0 || new->neighbor_mtu > cur->mtu_cap || new->operational_vls > cur->vl_cap)
+    if (want->neighbor_mtu == 0 || want->neighbor_mtu > cur->mtu_cap || want->operational_vls > cur->vl_cap)
         return false;
-    if (!enabled_ok(new->link_width_enabled, cur->link_width_supported, MAD_WIDTH_AS_SUPPORTED) ||
-        !enabled_ok(new->link_speed_enabled, cur->link_speed_supported, MAD_SPEED_AS_SUPPORTED))
+    if (!enabled_ok(want->link_width_enabled, cur->link_width_supported, MAD_WIDTH_AS_SUPPORTED) ||
+        !enabled_ok(want->link_speed_enabled, cur->link_speed_supported, MAD_SPEED_AS_SUPPORTED))
         return false;
-    return !ext || new->link_speed_ext_enabled == MAD_SPEED_EXT_ENABLED_NONE ||
-           enabled_ok(new->link_speed_ext_enabled, cur->link_speed_ext_supported, MAD_SPEED_EXT_AS_SUPPORTED);
+    return !ext || want->link_speed_ext_enabled == MAD_SPEED_EXT_ENABLED_NONE ||
+           enabled_ok(want->link_speed_ext_enabled, cur->link_speed_ext_supported,
+                      MAD_SPEED_EXT_AS_SUPPORTED);
 }
 
-static bool phys_ok(const struct mad_port_info *new)
+static bool phys_ok(const struct mad_port_info *want)
 {
-    return new->port_physical_state <= MAD_PHYS_DISABLED &&new->link_down_default_state <= MAD_PHYS_POLLING;
+    return want->port_physical_state <= MAD_PHYS_DISABLED &&
+           want->link_down_default_state <= MAD_PHYS_POLLING;
 }
 
 static bool state_ok(const struct sim *s, const struct sim_port *p, unsigned to, unsigned phys)
@@ -108,52 +110,52 @@ static bool state_ok(const struct sim *s, const struct sim_port *p, unsigned to,
 
 // --- Set: what is stored ---
 
-static void store_end_fields(struct sim_port *p, const struct mad_port_info *new)
+static void store_end_fields(struct sim_port *p, const struct mad_port_info *want)
 {
     struct mad_port_info *cur = &p->pi;
-    cur->lid = new->lid;
-    cur->lmc = new->lmc;
-    cur->master_sm_lid = new->master_sm_lid;
-    cur->master_sm_sl = new->master_sm_sl;
-    cur->gid_prefix = new->gid_prefix;
-    cur->m_key = new->m_key;
-    cur->m_key_protect_bits = new->m_key_protect_bits;
-    cur->m_key_lease_period = new->m_key_lease_period;
-    cur->subnet_timeout = new->subnet_timeout;
-    cur->init_type = new->init_type;
-    p->reregisters += new->client_reregister && cur->capability_mask &REREGISTER;
-    cur->multicast_pkey_trap_suppression_enabled = new->multicast_pkey_trap_suppression_enabled;
-    cur->m_key_violations = new->m_key_violations;
-    cur->p_key_violations = new->p_key_violations;
-    cur->q_key_violations = new->q_key_violations;
+    cur->lid = want->lid;
+    cur->lmc = want->lmc;
+    cur->master_sm_lid = want->master_sm_lid;
+    cur->master_sm_sl = want->master_sm_sl;
+    cur->gid_prefix = want->gid_prefix;
+    cur->m_key = want->m_key;
+    cur->m_key_protect_bits = want->m_key_protect_bits;
+    cur->m_key_lease_period = want->m_key_lease_period;
+    cur->subnet_timeout = want->subnet_timeout;
+    cur->init_type = want->init_type;
+    p->reregisters += want->client_reregister && cur->capability_mask & REREGISTER;
+    cur->multicast_pkey_trap_suppression_enabled = want->multicast_pkey_trap_suppression_enabled;
+    cur->m_key_violations = want->m_key_violations;
+    cur->p_key_violations = want->p_key_violations;
+    cur->q_key_violations = want->q_key_violations;
 }
 
-static uint8_t enabled_value(unsigned new, unsigned cur, unsigned supported, unsigned all)
+static uint8_t enabled_value(unsigned want, unsigned cur, unsigned supported, unsigned all)
 {
-    return (uint8_t)(new == 0 ? cur : new == all ? supported : new);
+    return (uint8_t)(want == 0 ? cur : want == all ? supported : want);
 }
 
-static void store_link_fields(struct sim_port *p, const struct mad_port_info *new, bool ext)
+static void store_link_fields(struct sim_port *p, const struct mad_port_info *want, bool ext)
 {
     struct mad_port_info *cur = &p->pi;
-    cur->neighbor_mtu = new->neighbor_mtu;
-    if (new->operational_vls != 0)
-        cur->operational_vls = new->operational_vls;
-    cur->link_width_enabled = enabled_value(new->link_width_enabled, cur->link_width_enabled,
+    cur->neighbor_mtu = want->neighbor_mtu;
+    if (want->operational_vls != 0)
+        cur->operational_vls = want->operational_vls;
+    cur->link_width_enabled = enabled_value(want->link_width_enabled, cur->link_width_enabled,
                                             cur->link_width_supported, MAD_WIDTH_AS_SUPPORTED);
-    cur->link_speed_enabled = enabled_value(new->link_speed_enabled, cur->link_speed_enabled,
+    cur->link_speed_enabled = enabled_value(want->link_speed_enabled, cur->link_speed_enabled,
                                             cur->link_speed_supported, MAD_SPEED_AS_SUPPORTED);
     if (ext)
         cur->link_speed_ext_enabled =
-            enabled_value(new->link_speed_ext_enabled, cur->link_speed_ext_enabled,
+            enabled_value(want->link_speed_ext_enabled, cur->link_speed_ext_enabled,
                           cur->link_speed_ext_supported, MAD_SPEED_EXT_AS_SUPPORTED);
-    cur->vl_high_limit = new->vl_high_limit;
-    cur->vl_stall_count = new->vl_stall_count;
-    cur->hoq_life = new->hoq_life;
-    cur->filter_raw_inbound = new->filter_raw_inbound;
-    cur->filter_raw_outbound = new->filter_raw_outbound;
-    if (new->link_down_default_state != 0)
-        cur->link_down_default_state = new->link_down_default_state;
+    cur->vl_high_limit = want->vl_high_limit;
+    cur->vl_stall_count = want->vl_stall_count;
+    cur->hoq_life = want->hoq_life;
+    cur->filter_raw_inbound = want->filter_raw_inbound;
+    cur->filter_raw_outbound = want->filter_raw_outbound;
+    if (want->link_down_default_state != 0)
+        cur->link_down_default_state = want->link_down_default_state;
 }
 
 static void go_active(struct sim *s, struct sim_port *p)
@@ -184,34 +186,34 @@ static void apply_states(struct sim *s, struct sim_port *p, unsigned phys, unsig
 uint16_t port_info_set(struct sim *s, struct sma_req *r)
 {
     struct sim_port *p = target(s, r, true);
-    struct mad_port_info new;
-    mad_port_info_decode(r->data, &new);
+    struct mad_port_info want;
+    mad_port_info_decode(r->data, &want);
     if (!p)
         return MAD_STATUS_BAD_VALUE;
     bool ext = r->am & MAD_PORT_INFO_EXTENDED_SPEEDS, sw = is_switch(r->node);
     bool port0 = sw && p->num == 0, base0 = port0 && !s->sw[r->node->sw].si.enhanced_port0;
     bool end = !sw || port0;
-    if (end && !end_fields_ok(&new, base0))
+    if (end && !end_fields_ok(&want, base0))
         return MAD_STATUS_BAD_VALUE;
-    if (!base0 && !link_fields_ok(&p->pi, &new, ext))
+    if (!base0 && !link_fields_ok(&p->pi, &want, ext))
         return MAD_STATUS_BAD_VALUE;
-    if (!phys_ok(&new) || !state_ok(s, p, new.port_state, new.port_physical_state) ||
-        (port0 && new.port_state != MAD_PORT_NO_CHANGE))
+    if (!phys_ok(&want) || !state_ok(s, p, want.port_state, want.port_physical_state) ||
+        (port0 && want.port_state != MAD_PORT_NO_CHANGE))
         return MAD_STATUS_BAD_VALUE;
-    r->reregister = end && new.client_reregister && p->pi.capability_mask &REREGISTER;
+    r->reregister = end && want.client_reregister && p->pi.capability_mask & REREGISTER;
     if (end)
-        store_end_fields(p, &new);
+        store_end_fields(p, &want);
     if (!base0) {
-        store_link_fields(p, &new, ext);
-        p->pi.local_phy_errors = new.local_phy_errors;
-        p->pi.overrun_errors = new.overrun_errors;
+        store_link_fields(p, &want, ext);
+        p->pi.local_phy_errors = want.local_phy_errors;
+        p->pi.overrun_errors = want.overrun_errors;
     }
     if (sw && !port0 && s->sw[r->node->sw].si.partition_enforcement_cap > 0) {
-        p->pi.partition_enforcement_inbound = new.partition_enforcement_inbound;
-        p->pi.partition_enforcement_outbound = new.partition_enforcement_outbound;
+        p->pi.partition_enforcement_inbound = want.partition_enforcement_inbound;
+        p->pi.partition_enforcement_outbound = want.partition_enforcement_outbound;
     }
     if (!port0)
-        apply_states(s, p, new.port_physical_state, new.port_state);
+        apply_states(s, p, want.port_physical_state, want.port_state);
     return 0;
 }
 

@@ -60,21 +60,21 @@ static bool mcast_top_ok(const struct mad_switch_info *cur, uint16_t top)
 static uint16_t switch_info_set(struct sim *s, struct sma_req *r)
 {
     struct sim_switch *w = &s->sw[r->node->sw];
-    struct mad_switch_info *cur = &w->si, new;
-    mad_switch_info_decode(r->data, &new);
+    struct mad_switch_info *cur = &w->si, want;
+    mad_switch_info_decode(r->data, &want);
     bool has_mcast_top = r->end->pi.capability_mask & MAD_CAP_IS_MULTICAST_FDB_TOP_SUPPORTED;
-    if (new.linear_fdb_top >= w->lft_entries)
+    if (want.linear_fdb_top >= w->lft_entries)
         return MAD_STATUS_BAD_VALUE;
-    if (has_mcast_top && !mcast_top_ok(cur, new.multicast_fdb_top))
+    if (has_mcast_top && !mcast_top_ok(cur, want.multicast_fdb_top))
         return MAD_STATUS_BAD_VALUE;
-    cur->linear_fdb_top = new.linear_fdb_top;
-    cur->life_time_value = new.life_time_value;
-    cur->default_port = new.default_port;
-    cur->default_multicast_primary_port = new.default_multicast_primary_port;
-    cur->default_multicast_not_primary_port = new.default_multicast_not_primary_port;
+    cur->linear_fdb_top = want.linear_fdb_top;
+    cur->life_time_value = want.life_time_value;
+    cur->default_port = want.default_port;
+    cur->default_multicast_primary_port = want.default_multicast_primary_port;
+    cur->default_multicast_not_primary_port = want.default_multicast_not_primary_port;
     if (has_mcast_top)
-        cur->multicast_fdb_top = new.multicast_fdb_top;
-    if (new.port_state_change)
+        cur->multicast_fdb_top = want.multicast_fdb_top;
+    if (want.port_state_change)
         cur->port_state_change = 0;
     return 0;
 }

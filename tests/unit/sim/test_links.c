@@ -83,6 +83,11 @@ static void repress(const uint8_t *trap, uint16_t lid)
     assert_int_equal(rig.t->ops->send(rig.t, mad, &to, 0), 0);
 }
 
+static void count(void *arg, const uint8_t *mad, const struct mad_addr *from, int status)
+{
+    (*(unsigned *)arg)++;
+}
+
 static void link_down_and_up(void **state)
 {
     assert_int_equal(sim_link_set(rig.s, leaf_guid, up_port, false), 0);
@@ -139,6 +144,14 @@ static void traps_repeat_until_repressed(void **state)
     repress(rig.other, rig_lid_of(&rig, leaf_guid));
     rig_run(&rig, 10 * MONO_S);
     assert_int_equal(rig.traps[129], 3);
+    // TrapRepress is for its own trap
+    assert_int_equal(sim_raise_trap(rig.s, leaf_guid, 2, 130), 0);
+    rig_run(&rig, MONO_MS);
+    rig.other[64 + 5] = 131;
+    repress(rig.other, rig_lid_of(&rig, leaf_guid));
+    rig_run(&rig, 1500 * MONO_MS);
+    assert_int_equal(rig.traps[130], 2);
+    repress(rig.other, rig_lid_of(&rig, leaf_guid));
     // a new one begins anew
     assert_int_equal(sim_raise_trap(rig.s, leaf_guid, 2, 129), 0);
     rig_run(&rig, MONO_MS);
@@ -157,6 +170,47 @@ static void port_state_change_is_not_set_by_own_set(void **state)
     pi.port_physical_state = MAD_PHYS_DISABLED;
     assert_int_equal(rig_set_port(&rig, &leaf, up_port, &pi), 0);
     assert_int_equal(switch_field(leaf_guid, "port_state_change"), 0);
+    assert_int_equal(switch_field(agg_guid, "port_state_change"), 1);
+}
+
+static void both_ends_announce_a_new_link(void **state)
+{
+    assert_int_equal(sim_link_set(rig.s, leaf_guid, up_port, false), 0);
+    for (unsigned k = 0; k < 2; k++) { // cleared, as a manager does before it reads the ports
+        uint64_t guid = k ? agg_guid : leaf_guid;
+        struct dest d = by_lid(rig_lid_of(&rig, guid));
+        if (k) { // the shortest way is the one that is cut
+            d = rig_path(&rig, leaf_guid);
+            const struct node *n = fabric_by_guid(rig.f, leaf_guid);
+            for (unsigned p = 1; p <= n->num_ports; p++) {
+                const struct port *lp = fabric_port(rig.f, fabric_port_at(rig.f, n, p));
+                if (p != up_port && fabric_peer_node(rig.f, lp)->type == NODE_SWITCH)
+                    d = dest_plus(rig_path(&rig, leaf_guid), p);
+            }
+            const struct node *agg2 = NULL, *an = fabric_by_guid(rig.f, agg_guid);
+            agg2 = fabric_peer_node(rig.f, fabric_port(rig.f, fabric_port_at(rig.f, n, d.to.path[2])));
+            // down to the pod's other leaf and up to the agg
+            for (unsigned p = 1; p <= agg2->num_ports; p++) {
+                const struct node *z =
+                    fabric_peer_node(rig.f, fabric_port(rig.f, fabric_port_at(rig.f, agg2, p)));
+                if (z == n)
+                    continue;
+                for (unsigned q = 1; q <= z->num_ports; q++)
+                    if (fabric_peer_node(rig.f, fabric_port(rig.f, fabric_port_at(rig.f, z, q))) == an &&
+                        d.to.hops == 2)
+                        d = dest_plus(dest_plus(d, p), q);
+            }
+        }
+        uint8_t data[64] = {0};
+        struct mad_switch_info si;
+        assert_int_equal(rig_smp(&rig, &d, MAD_METHOD_GET, MAD_ATTR_SWITCH_INFO, 0, data), 0);
+        mad_switch_info_decode(data, &si);
+        assert_int_equal(si.port_state_change, 1);
+        assert_int_equal(rig_smp(&rig, &d, MAD_METHOD_SET, MAD_ATTR_SWITCH_INFO, 0, data), 0);
+        assert_int_equal(switch_field(guid, "port_state_change"), 0);
+    }
+    assert_int_equal(sim_link_set(rig.s, leaf_guid, up_port, true), 0);
+    assert_int_equal(switch_field(leaf_guid, "port_state_change"), 1);
     assert_int_equal(switch_field(agg_guid, "port_state_change"), 1);
 }
 
@@ -251,6 +305,36 @@ static void sa_requests_reach_the_manager(void **state)
     assert_int_equal(rig_pma(&rig, host.lid, MAD_METHOD_GET, MAD_ATTR_CLASS_PORT_INFO, data), -1);
 }
 
+static void reports_go_to_who_is_no_manager(void **state)
+{
+    struct err e;
+    unsigned sm = 0, tool = 0;
+    struct transport *third = sim_attach(
+        rig.s, fabric_port(rig.f, (port_id){fabric_by_guid(rig.f, host_guid)->first_port})->guid, &e);
+    other->recv = third->recv = count;
+    other->recv_arg = &sm;
+    third->recv_arg = &tool;
+    uint8_t mad[MAD_SIZE] = {1, MAD_CLASS_SA, 2, MAD_METHOD_REPORT};
+    struct mad_addr to = {.lid = rig_lid_of(&rig, host_guid), .qp = 1};
+    for (unsigned which = 0; which < 2; which++) {
+        struct transport *m = which ? third : other;
+        assert_int_equal(m->ops->issm(m, true, &e), 0);
+        sm = tool = 0;
+        other->recv_arg = which ? &tool : &sm;
+        third->recv_arg = which ? &sm : &tool;
+        mad[3] = MAD_METHOD_REPORT;
+        assert_int_equal(rig.t->ops->send(rig.t, mad, &to, 0), 0);
+        mad[3] = MAD_METHOD_GET;
+        assert_int_equal(rig.t->ops->send(rig.t, mad, &to, 0), 0);
+        assert_int_equal(rig.t->ops->send(rig.t, mad, &to, 0), 0);
+        rig_run(&rig, MONO_MS);
+        assert_int_equal(tool, 1);
+        assert_int_equal(sm, 2);
+        assert_int_equal(m->ops->issm(m, false, &e), 0);
+    }
+    third->ops->free(third);
+}
+
 static void armed_port_goes_active_with_traffic(void **state)
 {
     // both ends down to INIT, then ARMED, then the switch's end ACTIVE: a GMP makes the host's ACTIVE
@@ -274,6 +358,13 @@ static void armed_port_goes_active_with_traffic(void **state)
     }
     assert_int_equal(field(host_guid, 1, "port_state"), MAD_PORT_ARMED);
     uint8_t data[192] = {0};
+    // but the host's own data does not pass while it is ARMED
+    struct mad_addr to = {.lid = rig_lid_of(&rig, rig.port.node_guid), .qp = 1};
+    uint8_t sa[MAD_SIZE] = {1, MAD_CLASS_SA, 2, MAD_METHOD_GET};
+    assert_int_equal(other->ops->send(other, sa, &to, 0), 0);
+    rig_run(&rig, MONO_MS);
+    assert_int_equal(rig.classes[MAD_CLASS_SA], 0);
+    memset(data, 0, sizeof(data));
     assert_int_equal(
         rig_pma(&rig, rig_lid_of(&rig, host_guid), MAD_METHOD_GET, MAD_ATTR_CLASS_PORT_INFO, data), 0);
     assert_int_equal(field(host_guid, 1, "port_state"), MAD_PORT_ACTIVE);
@@ -285,7 +376,8 @@ static void reboot_loses_everything(void **state)
     uint8_t port;
     uint16_t lid = rig_lid_of(&rig, host_guid);
     struct dest agg = rig_path(&rig, agg_guid);
-    uint8_t keys[64] = {0x12, 0x34};
+    uint8_t keys[64] = {0x12, 0x34}, block[64] = {0};
+    assert_int_equal(rig_smp(&rig, &agg, MAD_METHOD_GET, MAD_ATTR_LINEAR_FORWARDING_TABLE, 0, block), 0);
     assert_int_equal(rig_smp(&rig, &agg, MAD_METHOD_SET, MAD_ATTR_P_KEY_TABLE, 0, keys), 0);
     assert_int_equal(sim_lft(rig.s, agg_guid, lid, &port), 0);
     assert_int_not_equal(port, 255);
@@ -300,6 +392,9 @@ static void reboot_loses_everything(void **state)
     uint16_t key;
     assert_int_equal(sim_p_key(rig.s, agg_guid, 0, 0, &key), 0);
     assert_int_equal(key, 0xffff);
+    uint8_t after[64] = {0};
+    assert_int_equal(rig_smp(&rig, &agg, MAD_METHOD_GET, MAD_ATTR_LINEAR_FORWARDING_TABLE, 0, after), 0);
+    assert_memory_not_equal(after, block, 64);
     rig_run(&rig, MONO_MS);
     assert_true(rig.traps[128] >= 1); // a neighbour's
     assert_int_not_equal(rig.other_from.lid, rig_lid_of(&rig, agg_guid));
@@ -418,8 +513,12 @@ static void m_key(void **state)
     rig.m_key = 1;
     assert_int_equal(rig_get_port(&rig, &host, 0, &pi), -1);
     rig_run(&rig, 5 * MONO_S);
-    assert_int_equal(rig_get_port(&rig, &host, 0, &pi), -1);
+    rig.m_key = 0x1234; // heard: the lease begins anew with the next wrong key
+    assert_int_equal(rig_get_port(&rig, &host, 0, &pi), 0);
+    rig.m_key = 1;
     rig_run(&rig, 6 * MONO_S);
+    assert_int_equal(rig_get_port(&rig, &host, 0, &pi), -1);
+    rig_run(&rig, 11 * MONO_S);
     assert_int_equal(rig_get_port(&rig, &host, 0, &pi), 0);
     assert_true(pi.m_key == 0x1234);
     // a switch's key is port 0's and guards its external ports and tables
@@ -468,9 +567,11 @@ int main(void)
         T(link_down_and_up),
         T(traps_repeat_until_repressed),
         T(port_state_change_is_not_set_by_own_set),
+        T(both_ends_announce_a_new_link),
         T(local_changes),
         T(sm_info_goes_to_the_manager),
         T(sa_requests_reach_the_manager),
+        T(reports_go_to_who_is_no_manager),
         T(armed_port_goes_active_with_traffic),
         T(reboot_loses_everything),
         cmocka_unit_test_setup_teardown(training_takes_its_time, setup_training, teardown),

@@ -287,11 +287,17 @@ static void disabled_port_takes_the_link_down(void **state)
     struct mad_port_info pi;
     assert_int_equal(rig_get_port(&rig, &leaf, host_port, &pi), 0);
     pi.port_state = 0;
+    pi.port_physical_state = 0;
+    pi.link_down_default_state = 3;
+    assert_int_equal(rig_set_port(&rig, &leaf, host_port, &pi), MAD_STATUS_BAD_VALUE);
+    pi.link_down_default_state = 0;
     pi.port_physical_state = 4;
     assert_int_equal(rig_set_port(&rig, &leaf, host_port, &pi), MAD_STATUS_BAD_VALUE);
     pi.port_physical_state = MAD_PHYS_DISABLED;
     assert_int_equal(rig_set_port(&rig, &leaf, host_port, &pi), 0);
     assert_int_equal(field(leaf_guid, host_port, "port_physical_state"), MAD_PHYS_DISABLED);
+    pi.port_state = MAD_PORT_DOWN; // with a physical state it may be said again
+    assert_int_equal(rig_set_port(&rig, &leaf, host_port, &pi), 0);
     assert_int_equal(field(host_guid, 1, "port_state"), MAD_PORT_DOWN);
     assert_int_equal(field(host_guid, 1, "port_physical_state"), MAD_PHYS_POLLING);
     assert_int_equal(rig_get_port(&rig, &host, 0, &pi), -1); // silence
@@ -312,6 +318,8 @@ static void port0_base(void **state)
     pi.port_state = pi.port_physical_state = 0;
     assert_int_equal(rig_set_port(&rig, &leaf, 0, &pi), 0);
     assert_int_equal(field(leaf_guid, 0, "lid"), 4);
+    pi.port_state = MAD_PORT_DOWN;
+    assert_int_equal(rig_set_port(&rig, &leaf, 0, &pi), MAD_STATUS_BAD_VALUE);
 }
 
 static void external_port_ignores_end_fields(void **state)
@@ -411,6 +419,30 @@ static void old_device_refuses_bit_31(void **state)
     assert_int_equal(rig_smp(&r, &ca1, MAD_METHOD_GET, MAD_ATTR_NODE_INFO, 0, data), 0);
     mad_node_info_decode(data, &ni);
     assert_true(ni.node_guid == 0x10 && ni.port_guid != second);
+    // a base port 0 has one LID
+    memset(data, 0, 64);
+    assert_int_equal(rig_smp(&r, &sw, MAD_METHOD_GET, MAD_ATTR_PORT_INFO, 0, data), 0);
+    mad_port_info_decode(data, &pi);
+    pi.lid = 8;
+    pi.master_sm_lid = 1;
+    pi.lmc = 1;
+    pi.port_state = pi.port_physical_state = 0;
+    mad_port_info_encode(&pi, data);
+    assert_int_equal(rig_smp(&r, &sw, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, 0, data), MAD_STATUS_BAD_VALUE);
+    pi.lmc = 0;
+    mad_port_info_encode(&pi, data);
+    assert_int_equal(rig_smp(&r, &sw, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, 0, data), 0);
+    // a client at its first port does not send through the second
+    struct transport *mine = r.t;
+    r.t = sim_attach(r.s, second - 1, NULL);
+    assert_non_null(r.t);
+    r.t->recv = rig_recv;
+    r.t->recv_arg = &r;
+    struct dest out1 = by_path(1, 1), out2 = by_path(1, 2);
+    assert_int_equal(rig_smp(&r, &out1, MAD_METHOD_GET, MAD_ATTR_NODE_INFO, 0, data), 0);
+    assert_int_equal(rig_smp(&r, &out2, MAD_METHOD_GET, MAD_ATTR_NODE_INFO, 0, data), -1);
+    r.t->ops->free(r.t);
+    r.t = mine;
     // FDR10 is told by the vendor attribute
     memset(data, 0, 64);
     assert_int_equal(rig_smp(&r, &sw, MAD_METHOD_GET, MAD_ATTR_MLNX_EXT_PORT_INFO, 1, data), 0);

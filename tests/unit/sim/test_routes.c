@@ -115,7 +115,11 @@ static void raw(struct mad_smp *smp, uint16_t lid, bool want)
     smp->class_version = 1;
     smp->tid = ++rig.tid;
     mad_smp_encode(smp, mad);
+    struct sim_stats before, after;
+    sim_get_stats(rig.s, &before);
     assert_int_equal(rig_raw(&rig, mad, lid, MONO_MS), want);
+    sim_get_stats(rig.s, &after);
+    assert_int_equal(after.mads - before.mads, want ? 2 : 1); // silence: no answer that got lost
 }
 
 static void hop_pointers_are_checked(void **state)
@@ -130,6 +134,10 @@ static void hop_pointers_are_checked(void **state)
     raw(&smp, 0xffff, true);
     smp.hop_pointer = 1;
     raw(&smp, 0xffff, false);
+    smp.hop_count = 2;
+    smp.initial_path[2] = 1;
+    raw(&smp, 0xffff, false);
+    smp.hop_count = 1;
     smp.hop_pointer = 2;
     raw(&smp, 0xffff, false);
     smp.hop_pointer = 0;
@@ -230,11 +238,14 @@ static void lid_loop_ends(void **state)
         assert_int_equal(rig_smp(&rig, d, MAD_METHOD_SET, MAD_ATTR_SWITCH_INFO, 0, data), 0);
     }
     struct dest d = by_lid(40);
-    uint64_t g;
+    uint64_t g, sent, sent_after;
+    assert_int_equal(sim_counter_get(rig.s, leaf_guid, up, SIM_XMIT_PKTS, &sent), 0);
     assert_int_equal(node_info(&d, &g), -1);
     struct sim_stats st;
     sim_get_stats(rig.s, &st);
     assert_int_equal(st.loops, 1);
+    assert_int_equal(sim_counter_get(rig.s, leaf_guid, up, SIM_XMIT_PKTS, &sent_after), 0);
+    assert_int_equal(sent_after - sent, 32); // of 64 hops
     char where[200];
     assert_int_equal(sim_trace(rig.s, rig.port.port_guid, 40, where, sizeof(where)), -113);
     assert_non_null(strstr(where, "loop"));
@@ -285,6 +296,8 @@ static void traffic_and_counters(void **state)
     assert_int_equal(v, 0);
     assert_int_equal(sim_counter_get(rig.s, host_guid, 1, SIM_RCV_DATA, &v), 0);
     assert_true(v < 10000);
+    assert_int_equal(sim_counter_get(rig.s, host_guid, 1, SIM_LOCAL_LINK_INTEGRITY_ERRORS, &v), 0);
+    assert_int_equal(v, 3);
     // all ports of a switch
     uint16_t leaf_lid = rig_lid_of(&rig, leaf_guid);
     for (unsigned p = 1; p <= 4; p++)

@@ -86,6 +86,29 @@ static void agent_works_in_order_and_drops(void **state)
     rig_stop(&r);
 }
 
+static void in_order(void *arg, const uint8_t *mad, const struct mad_addr *from, int status)
+{
+    struct mad_hdr h;
+    mad_hdr_decode(mad, &h);
+    assert_int_equal((uint32_t)h.tid, 1000 + *(unsigned *)arg);
+    (*(unsigned *)arg)++;
+}
+
+static void equal_times_keep_their_order(void **state)
+{
+    struct rig r;
+    unsigned n = 0;
+    rig_start(&r, rig_fabric("ft3-4-4"),
+              &(struct sim_opts){.link_latency_ns = LINK, .service_ns = 10, .vl15_buffer = 200});
+    r.t->recv = in_order;
+    r.t->recv_arg = &n;
+    struct dest leaf = by_path(1, 1);
+    flood(&r, &leaf, 200);
+    rig_run(&r, MONO_S);
+    assert_int_equal(n, 200);
+    rig_stop(&r);
+}
+
 static void loss_is_about_as_told(void **state)
 {
     struct rig r;
@@ -115,6 +138,11 @@ static void link_down_while_under_way(void **state)
     assert_int_equal(sim_link_set(r.s, r.port.node_guid, 1, false), 0);
     rig_run(&r, MONO_S);
     assert_int_equal(r.others, 0);
+    struct sim_stats st;
+    sim_get_stats(r.s, &st);
+    assert_int_equal(st.mads, 1); // nobody got it
+    assert_int_equal(st.no_route, 1);
+    assert_int_equal(st.traps, 0); // who has no LID says nothing
     rig_stop(&r);
 }
 
@@ -170,9 +198,13 @@ static void dead_nodes_are_seeded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(latency_adds_up),       cmocka_unit_test(agent_works_in_order_and_drops),
-        cmocka_unit_test(loss_is_about_as_told), cmocka_unit_test(link_down_while_under_way),
-        cmocka_unit_test(equal_runs_are_equal),  cmocka_unit_test(dead_nodes_are_seeded),
+        cmocka_unit_test(latency_adds_up),
+        cmocka_unit_test(agent_works_in_order_and_drops),
+        cmocka_unit_test(equal_times_keep_their_order),
+        cmocka_unit_test(loss_is_about_as_told),
+        cmocka_unit_test(link_down_while_under_way),
+        cmocka_unit_test(equal_runs_are_equal),
+        cmocka_unit_test(dead_nodes_are_seeded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
