@@ -416,6 +416,7 @@ void sm_get_status(const struct sm *sm, struct sm_status *ret)
         .light_sweeps = sm->num_light,
         .lid = sm->own_lid,
         .port_guid = sm->own.port_guid,
+        .priority = sm->o.priority,
         .route = sm->route,
         .proof = sm->proof,
         .exceptions = sm->light.exceptions,

@@ -114,6 +114,7 @@ struct sm_status {
     uint64_t sweeps, light_sweeps;
     uint16_t lid; // our own
     uint64_t port_guid;
+    uint8_t priority; // our own
     struct { // the master that we stand by for; guid 0 when we are it
         uint64_t guid;
         uint16_t lid;

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside the API. Files, in reading order:
+//
+//     api.c        life cycle: listeners, what callers ask
+//     http.c       libmicrohttpd on the loop: a request's life from its first line to its last byte
+//     uri.c        path and query taken apart; Host headers
+//     auth.c       who asks: the peer of a unix socket, or anybody over TCP
+//     resources.c  the table of resources, dispatch, checks of parameters and bodies
+//     openapi.c    the same table as an OpenAPI document
+//     schema.c     fields -> JSON, CSV, body checks
+//     answer.c     answers: problems, objects, lists, ETags
+//     view.c       what a fabric shows just now: snapshot, its order, names
+//     resolve.c    GUID, LID or name -> node and port
+//     render_*.c   handlers of GET
+//     actions.c    handlers of POST
+//     jobs.c       long computations on the worker pool
+//     stream.c     server-sent events
+//
+// A request (struct request) belongs to its connection and dies with it; handlers run to their end within
+// one callback and borrow everything from the snapshot of that moment. Streams and jobs outlive a request:
+// they hold references of their own. All of it is the loop thread's; only jobs.c runs code on a worker.
+#ifndef WEFT_API_API_PRIV_H
+#define WEFT_API_API_PRIV_H
+
+#include <sys/types.h>
+
+#include <microhttpd.h>
+
+#include "api/api.h"
+#include "api/schema.h"
+#include "api/uri.h"
+#include "lib/err.h"
+
+#define API_BASE "/api/v1"
+#define BODY_MAX (64u << 10)
+#define LIMIT_DEFAULT 1000
+#define LIMIT_MAX 10000
+
+enum api_role {
+    API_READ,
+    API_OPERATE,
+    API_ADMIN,
+};
+
+struct resource;
+struct job;
+struct stream;
+
+struct listener { // one libmicrohttpd daemon and how the loop drives it
+    struct api *api;
+    bool is_unix;
+    int fd;
+    struct MHD_Daemon *mhd;
+    struct loop_fd *poll;
+    struct loop_timer timer;
+};
+
+struct view { // what one fabric shows
+    const struct api_fabric *src;
+    uint64_t changes;       // counts api_changed(); part of the ETag
+    const struct fabric *f; // reference, taken at the first request after a change; NULL: none was looked at
+    uint32_t *order;        // node indices by NodeGUID
+    const struct fabric
+        *names; // simulated fabrics: the largest generation so far, so that a dead node has a name
+};
+
+struct frame { // a rendered event
+    uint64_t id;
+    char *fabric, *kind, *text;
+    size_t len;
+};
+#define FRAMES 256
+
+struct api {
+    struct api_context c;
+    char address[64];
+    char socket[110];
+    dev_t socket_dev;
+    ino_t socket_ino;
+    int port; // bound, -1 without TCP
+    struct listener tcp, local;
+    struct view *view;
+    char *openapi; // made when first asked for
+    struct {
+        struct stream *first;
+        unsigned count;
+        struct loop_timer beat;
+        struct loop_task wake;
+        struct frame frame[FRAMES]; // ring of the last events, in the order of their ids
+        unsigned head, n;
+        uint64_t last_id; // of the newest frame, or of the newest event when the first stream came
+    } streams;
+    struct {
+        struct job *first; // newest first
+        unsigned count;
+        uint64_t next_id;
+        struct job *running;
+    } jobs;
+};
+
+struct request {
+    struct api *api;
+    struct listener *listener;
+    struct MHD_Connection *conn;
+    char *raw; // path and query as they came
+    struct uri uri;
+    const char *method;
+    struct buf body;
+    size_t body_seen;
+    bool begun, answered;
+
+    enum api_role role;
+    uid_t uid; // of the peer; (uid_t)-1 over TCP
+    const struct resource *res;
+    struct view *view; // of {f}
+    const char *arg;   // {guid}, {id}
+    json_t *json;      // checked body
+
+    unsigned status;
+    struct buf out;
+    const char *type;
+    char etag[80];
+    char location[80];
+    char next[80]; // cursor
+    char allow[40];
+    struct MHD_Response *response; // made by the handler itself; else from out
+};
+
+// --- http.c ---
+int http_start(struct listener *l, struct api *a, int fd, bool is_unix, struct err *e);
+void http_stop(struct listener *l); // closes fd
+const char *http_header(const struct request *r, const char *name);
+
+// --- auth.c ---
+// Fills role and uid; false with an answer when the request may not go on (wrong Host).
+bool auth_request(struct request *r);
+
+// --- resources.c ---
+enum param_type {
+    PARAM_STR,
+    PARAM_INT,
+    PARAM_BOOL, // 1, 0, true, false
+    PARAM_ENUM,
+    PARAM_GUID,
+};
+struct param {
+    const char *name;
+    enum param_type type;
+    const char *doc;
+    bool need;
+    int64_t min, max;           // PARAM_INT
+    const char *const *name_of; // PARAM_ENUM
+};
+enum answer_kind {
+    ANSWER_OBJECT,
+    ANSWER_LIST, // paged, JSON or CSV
+    ANSWER_RAW,  // what the doc says
+};
+struct resource {
+    const char *method, *path; // below API_BASE; {f} fabric, {guid}, {id}
+    enum api_role role;
+    enum answer_kind kind;
+    unsigned status; // of success
+    bool etag;
+    const struct param *param; // besides those of all lists; may be NULL
+    const struct schema *answer, *body;
+    void (*fn)(struct request *r);
+    const char *name, *doc; // operationId
+};
+extern const struct resource resource_rows[];
+extern const struct param list_params[];
+void resource_dispatch(struct request *r);
+const char *query_str(const struct request *r, const char *name); // NULL when absent or empty
+int64_t query_int(const struct request *r, const char *name, int64_t def);
+bool query_bool(const struct request *r, const char *name);
+
+// --- openapi.c ---
+void get_openapi(struct request *r);
+char *openapi_text(void); // the caller's
+
+// --- answer.c ---
+void answer_problem(struct request *r, unsigned status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void answer_struct(struct request *r, unsigned status, const struct schema *s, const void *p);
+struct list {
+    struct request *r;
+    const struct schema *schema;
+    size_t n, limit;
+    bool csv;
+};
+// list_item() is for at most limit rows; list_end()'s next is NULL at the end of all. total NO_INT: not
+// known.
+void list_begin(struct list *l, struct request *r, const struct schema *s);
+void list_item(struct list *l, const void *row);
+static inline bool list_full(const struct list *l)
+{
+    return l->n >= l->limit;
+}
+void list_end(struct list *l, const char *next, int64_t total, int64_t generation, int64_t sampled_ns);
+
+// --- view.c ---
+// The view of the request's fabric with a snapshot, or NULL and an answer (503: nothing discovered yet).
+struct view *view_of(struct request *r);
+const struct fabric *view_fabric(struct view *v);              // refreshed; NULL when there is none
+const struct fabric_tables *view_tables(const struct view *v); // NULL offline
+const uint32_t *view_order(struct view *v);
+uint32_t view_order_find(struct view *v, uint64_t guid); // first position whose GUID is not below
+int64_t view_sampled(struct api *a, const struct view *v);
+void view_changed(struct view *v);
+void view_done(struct view *v);
+
+// --- resolve.c ---
+struct place {
+    const struct node *node;
+    port_id port; // when the text named one; else PORT_NONE
+};
+#define RESOLVE_LID 1 // a number is a LID
+// -ENOENT (with likely names), -EEXIST (ambiguous, with candidates), -EINVAL, and *e.
+int resolve(const struct fabric *f, const char *text, int flags, struct place *ret, struct err *e);
+void answer_unresolved(struct request *r, const char *what, int code, const struct err *e);
+
+// --- handlers ---
+void get_status(struct request *r);
+void get_fabrics(struct request *r);
+void get_fabric(struct request *r);
+void get_nodes(struct request *r);
+void get_node(struct request *r);
+void get_ports(struct request *r);
+void get_links(struct request *r);
+void get_route(struct request *r);
+void get_findings(struct request *r);
+void get_sweeps(struct request *r);
+void get_mads(struct request *r);
+void get_events(struct request *r);
+void get_stream(struct request *r);
+void get_job(struct request *r);
+void post_reroute(struct request *r);
+void post_resweep(struct request *r);
+void post_sim_link(struct request *r);
+void post_sim_node(struct request *r);
+void post_sim_loss(struct request *r);
+void post_route_computation(struct request *r);
+
+extern const struct schema schema_status, schema_fabric, schema_node, schema_node_detail, schema_port,
+    schema_link, schema_route, schema_finding, schema_sweep, schema_mad, schema_event, schema_job,
+    schema_sweep_asked, schema_done, schema_reroute_body, schema_sim_link_body, schema_sim_node_body,
+    schema_sim_loss_body, schema_computation_body, schema_problem;
+extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
+
+// --- render_text.c: codes as words ---
+const char *node_type_word(unsigned type);
+const char *link_word(const struct port_attrs *a, char *buf, size_t size); // "4xNDR"; NULL when not known
+const char *width_word(const struct port_attrs *a);
+const char *speed_word(const struct port_attrs *a);
+
+// --- stream.c, jobs.c ---
+void streams_init(struct api *a);
+void streams_close(struct api *a); // all connections of streams end with the next turn of libmicrohttpd
+void streams_done(struct api *a);
+void jobs_done(struct api *a);
+
+// --- render_lists.c ---
+void event_put(struct buf *b, const struct db_event *ev); // an event as JSON
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// libmicrohttpd without threads: its epoll descriptor is polled by the loop, its next time-out is a loop
+// timer. The raw request line is kept as it came (uri.c takes it apart), since what libmicrohttpd hands on
+// has lost the difference between a slash and an escaped one.
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "api/api_priv.h"
+#include "lib/log.h"
+#include "lib/xalloc.h"
+
+#define CONNECTION_MEMORY (16u << 10) // request line, headers and read buffer
+#define CONNECTION_TIMEOUT_S 60
+#define BODY_DISCARD_MAX (1u << 20) // a client that sends more than this is cut off instead of heard out
+
+static void drive(struct listener *l)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+    if (l->mhd == NULL)
+        return;
+    MHD_run(l->mhd);
+    if (MHD_get_timeout(l->mhd, &ms) == MHD_YES)
+        loop_timer_after(&l->timer, (int64_t)ms * MONO_MS);
+    else
+        loop_timer_cancel(&l->timer);
+}
+
+static void on_readable(void *arg, int fd, int events)
+{
+    (void)fd;
+    (void)events;
+    drive(arg);
+}
+
+static void on_timer(void *arg)
+{
+    drive(arg);
+}
+
+static void on_log(void *arg, const char *fmt, va_list ap)
+{
+    char text[300];
+    (void)arg;
+    vsnprintf(text, sizeof(text), fmt, ap);
+    text[strcspn(text, "\n")] = 0;
+    log_debug("http", "text=\"%s\"", text);
+}
+
+static void *on_request_line(void *arg, const char *uri, struct MHD_Connection *conn)
+{
+    struct listener *l = arg;
+    struct request *r = xcalloc(1, sizeof(*r));
+    r->api = l->api;
+    r->listener = l;
+    r->conn = conn;
+    r->raw = strndup(uri, URI_MAX + 1);
+    if (r->raw == NULL)
+        r->raw = xstrdup("/");
+    return r;
+}
+
+static void on_completed(void *arg, struct MHD_Connection *conn, void **con_cls,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct request *r = *con_cls;
+    (void)arg;
+    (void)conn;
+    (void)why;
+    if (r == NULL)
+        return;
+    buf_done(&r->body);
+    buf_done(&r->out);
+    json_decref(r->json);
+    free(r->raw);
+    free(r);
+    *con_cls = NULL;
+}
+
+const char *http_header(const struct request *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
+}
+
+static void add_headers(struct request *r, struct MHD_Response *m)
+{
+    const struct {
+        const char *name, *value;
+    } h[] = {{"Content-Type", r->type},  {"ETag", r->etag},
+             {"Location", r->location},  {"Allow", r->allow},
+             {"X-Next-Cursor", r->next}, {"Retry-After", r->status == 503 ? "1" : ""}};
+    for (size_t i = 0; i < sizeof(h) / sizeof(h[0]); i++)
+        if (h[i].value != NULL && h[i].value[0] != 0)
+            MHD_add_response_header(m, h[i].name, h[i].value);
+    MHD_add_response_header(m, "Cache-Control", "no-cache");
+    MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
+}
+
+static enum MHD_Result send_answer(struct request *r)
+{
+    struct MHD_Response *m = r->response;
+    r->answered = true;
+    r->response = NULL;
+    if (m == NULL) {
+        size_t n = r->out.len;
+        char *text = n > 0 ? buf_take(&r->out) : NULL;
+        m = MHD_create_response_from_buffer(n, text != NULL ? text : (char *)"",
+                                            text != NULL ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+        if (m == NULL) {
+            free(text);
+            return MHD_NO;
+        }
+    }
+    add_headers(r, m);
+    enum MHD_Result rc = MHD_queue_response(r->conn, r->status, m);
+    MHD_destroy_response(m);
+    return rc;
+}
+
+static enum MHD_Result too_large(struct request *r)
+{
+    answer_problem(r, 413, "the body is larger than %u bytes", BODY_MAX);
+    return send_answer(r);
+}
+
+static enum MHD_Result on_first(struct request *r)
+{
+    const char *length = http_header(r, "Content-Length");
+    r->begun = true;
+    if (length != NULL && strtoull(length, NULL, 10) > BODY_MAX)
+        return too_large(r);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const char *url, const char *method,
+                                 const char *version, const char *data, size_t *size, void **con_cls)
+{
+    struct request *r = *con_cls;
+    (void)arg;
+    (void)conn;
+    (void)url;
+    (void)version;
+    if (r == NULL)
+        return MHD_NO;
+    if (!r->begun)
+        return on_first(r);
+    if (*size > 0) {
+        r->body_seen += *size;
+        if (r->body_seen <= BODY_MAX)
+            buf_add(&r->body, data, *size);
+        *size = 0;
+        return r->body_seen > BODY_DISCARD_MAX ? MHD_NO : MHD_YES;
+    }
+    if (r->answered)
+        return MHD_YES;
+    if (r->body_seen > BODY_MAX)
+        return too_large(r);
+    r->method = method;
+    resource_dispatch(r);
+    return send_answer(r);
+}
+
+// Half of the descriptors for each of two listeners, with some left for the rest of the program.
+static unsigned connection_limit(void)
+{
+    struct rlimit lim;
+    if (getrlimit(RLIMIT_NOFILE, &lim) != 0 || lim.rlim_cur == RLIM_INFINITY)
+        return 2048;
+    rlim_t n = lim.rlim_cur > 160 ? (lim.rlim_cur - 128) / 2 : 16;
+    return n > 2048 ? 2048 : (unsigned)n;
+}
+
+int http_start(struct listener *l, struct api *a, int fd, bool is_unix, struct err *e)
+{
+    l->api = a;
+    l->is_unix = is_unix;
+    l->fd = fd;
+    loop_timer_init(&l->timer, a->c.loop, "api", on_timer, l);
+    l->mhd = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_access, l,
+        MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
+        on_request_line, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l, MHD_OPTION_CONNECTION_LIMIT,
+        connection_limit(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
+    if (l->mhd == NULL) {
+        close(fd);
+        l->fd = -1;
+        return err_set(e, -EMFILE, "api", "the HTTP server cannot be started; are there descriptors left?");
+    }
+    const union MHD_DaemonInfo *i = MHD_get_daemon_info(l->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+    l->poll = i == NULL ? NULL : loop_fd_new(a->c.loop, i->epoll_fd, LOOP_READ, "api", on_readable, l);
+    if (l->poll == NULL) {
+        http_stop(l);
+        return err_set(e, -EMFILE, "api", "the HTTP server cannot be polled; are there descriptors left?");
+    }
+    drive(l);
+    return 0;
+}
+
+void http_stop(struct listener *l)
+{
+    if (l->mhd == NULL)
+        return;
+    if (l->poll != NULL)
+        loop_fd_free(l->poll);
+    MHD_run(l->mhd);         // connections that were resumed leave their list
+    MHD_stop_daemon(l->mhd); // closes the listening socket
+    loop_timer_cancel(&l->timer);
+    *l = (struct listener){.fd = -1};
+}

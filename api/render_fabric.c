@@ -1,0 +1,532 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes, ports and links of a snapshot. All lists go by (NodeGUID, port number); a cursor is the last pair
+// given ("<guid>" or "<guid>.<port>", hexadecimal).
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api_priv.h"
+#include "lib/xalloc.h"
+
+// --- rows ---
+
+struct end_row {
+    uint64_t guid;
+    const char *name, *label;
+    int64_t port;
+};
+#define END(f) offsetof(struct end_row, f)
+static const struct field end_fields[] = {
+    {.name = "guid", .type = FIELD_GUID, .at = END(guid), "NodeGUID"},
+    {.name = "name", .type = FIELD_STR, .at = END(name), "its description; may be empty or repeat"},
+    {.name = "port", .type = FIELD_INT, .at = END(port), "port number"},
+    {.name = "label",
+     .type = FIELD_STR,
+     .at = END(label),
+     "the connector's label, such as \"1/1/1\"",
+     .null = true},
+    {0},
+};
+static const struct schema schema_end = {
+    .name = "end", "One end of a link", sizeof(struct end_row), end_fields};
+static const struct field peer_fields[] = {
+    {.name = "guid", .type = FIELD_GUID, .at = END(guid), "NodeGUID"},
+    {.name = "name", .type = FIELD_STR, .at = END(name), "its description"},
+    {.name = "port", .type = FIELD_INT, .at = END(port), "port number"},
+    {0},
+};
+static const struct schema schema_peer = {
+    .name = "peer", "What a port is connected to", sizeof(struct end_row), peer_fields};
+
+struct port_row {
+    uint64_t node_guid, guid;
+    const char *node_name, *state, *phys_state, *width, *speed, *link, *excluded, *label;
+    int64_t num, lid, lmc, mtu, vls, rail;
+    double gbps;
+    const struct end_row *peer;
+};
+#define PORT(f) offsetof(struct port_row, f)
+static const char *const port_states[] = {"nop", "down", "init", "armed", "active", NULL};
+static const char *const phys_states[] = {"sleep",   "polling",        "disabled", "training",
+                                          "link-up", "error-recovery", "test",     NULL};
+static const struct field port_fields[] = {
+    {.name = "node_guid", .type = FIELD_GUID, .at = PORT(node_guid), "NodeGUID of the node it belongs to"},
+    {.name = "node_name", .type = FIELD_STR, .at = PORT(node_name), "that node's description"},
+    {.name = "num", .type = FIELD_INT, .at = PORT(num), "port number; 0 is a switch's management port"},
+    {.name = "guid",
+     .type = FIELD_GUID,
+     .at = PORT(guid),
+     "PortGUID; null for external ports of switches",
+     .null = true},
+    {.name = "lid", .type = FIELD_INT, .at = PORT(lid), "base LID; null without one", .null = true},
+    {.name = "lmc", .type = FIELD_INT, .at = PORT(lmc), "LID mask control: the port has 2^lmc LIDs"},
+    {.name = "state", .type = FIELD_STR, .at = PORT(state), "logical state", .name_of = port_states},
+    {.name = "phys_state",
+     .type = FIELD_STR,
+     .at = PORT(phys_state),
+     "physical state",
+     .null = true,
+     .name_of = phys_states},
+    {.name = "width", .type = FIELD_STR, .at = PORT(width), "lanes, such as 4x", .null = true},
+    {.name = "speed", .type = FIELD_STR, .at = PORT(speed), "such as NDR", .null = true},
+    {.name = "link", .type = FIELD_STR, .at = PORT(link), "both, such as 4xNDR", .null = true},
+    {.name = "gbps", .type = FIELD_NUM, .at = PORT(gbps), "nominal rate", .null = true},
+    {.name = "mtu", .type = FIELD_INT, .at = PORT(mtu), "active MTU in bytes", .null = true},
+    {.name = "vls", .type = FIELD_INT, .at = PORT(vls), "operational data VLs", .null = true},
+    {.name = "rail", .type = FIELD_INT, .at = PORT(rail), "rail of a host's port", .null = true},
+    {.name = "excluded",
+     .type = FIELD_STR,
+     .at = PORT(excluded),
+     "why a port with a cable takes no part",
+     .null = true},
+    {.name = "label",
+     .type = FIELD_STR,
+     .at = PORT(label),
+     "the connector's label, such as \"1/1/1\"",
+     .null = true},
+    {.name = "peer",
+     .type = FIELD_OBJ,
+     .at = PORT(peer),
+     "what it is connected to",
+     &schema_peer,
+     .null = true},
+    {0},
+};
+const struct schema schema_port = {.name = "port", "A port", sizeof(struct port_row), port_fields};
+
+struct node_row {
+    uint64_t guid, sys_guid;
+    const char *name, *type, *role;
+    int64_t tier, su, rail, plane, host, lid, num_ports, ports_up, vendor_id, device_id;
+    struct items ports;
+};
+#define NODE(f) offsetof(struct node_row, f)
+#define NODE_FIELDS                                                                                          \
+    {.name = "guid", .type = FIELD_GUID, .at = NODE(guid), "NodeGUID: who it is"},                           \
+        {.name = "sys_guid", .type = FIELD_GUID, .at = NODE(sys_guid), "SystemImageGUID", .null = true},     \
+        {.name = "name",                                                                                     \
+         .type = FIELD_STR,                                                                                  \
+         .at = NODE(name),                                                                                   \
+         "its description: a label that may be empty or repeat"},                                            \
+        {.name = "type",                                                                                     \
+         .type = FIELD_STR,                                                                                  \
+         .at = NODE(type),                                                                                   \
+         "what it says it is",                                                                               \
+         .name_of = node_type_names},                                                                        \
+        {.name = "role",                                                                                     \
+         .type = FIELD_STR,                                                                                  \
+         .at = NODE(role),                                                                                   \
+         "what it is in this fabric",                                                                        \
+         .name_of = node_role_names},                                                                        \
+        {.name = "tier",                                                                                     \
+         .type = FIELD_INT,                                                                                  \
+         .at = NODE(tier),                                                                                   \
+         "leaf 0, spine 1, core 2; null for end nodes",                                                      \
+         .null = true},                                                                                      \
+        {.name = "su", .type = FIELD_INT, .at = NODE(su), "scalable unit", .null = true},                    \
+        {.name = "rail",                                                                                     \
+         .type = FIELD_INT,                                                                                  \
+         .at = NODE(rail),                                                                                   \
+         "rail of a leaf or of a single-port adapter",                                                       \
+         .null = true},                                                                                      \
+        {.name = "plane",                                                                                    \
+         .type = FIELD_INT,                                                                                  \
+         .at = NODE(plane),                                                                                  \
+         "connected part of the fabric; 0 is the manager's"},                                                \
+        {.name = "host",                                                                                     \
+         .type = FIELD_INT,                                                                                  \
+         .at = NODE(host),                                                                                   \
+         "number shared by the adapters of one host",                                                        \
+         .null = true},                                                                                      \
+        {.name = "lid",                                                                                      \
+         .type = FIELD_INT,                                                                                  \
+         .at = NODE(lid),                                                                                    \
+         "base LID of a switch or of its first port that has one",                                           \
+         .null = true},                                                                                      \
+        {.name = "num_ports", .type = FIELD_INT, .at = NODE(num_ports), "external ports"},                   \
+        {.name = "ports_up",                                                                                 \
+         .type = FIELD_INT,                                                                                  \
+         .at = NODE(ports_up),                                                                               \
+         "external ports with a link (Initialize or better)"},                                               \
+        {.name = "vendor_id", .type = FIELD_INT, .at = NODE(vendor_id), "NodeInfo.VendorID"},                \
+    {                                                                                                        \
+        .name = "device_id", .type = FIELD_INT, .at = NODE(device_id), "NodeInfo.DeviceID"                   \
+    }
+static const struct field node_fields[] = {NODE_FIELDS, {0}};
+const struct schema schema_node = {
+    .name = "node", "A switch, an adapter or a router", sizeof(struct node_row), node_fields};
+static const struct field node_detail_fields[] = {
+    NODE_FIELDS,
+    {.name = "ports", .type = FIELD_LIST, .at = NODE(ports), "all its ports", &schema_port},
+    {0}};
+const struct schema schema_node_detail = {
+    .name = "node_detail", "A node with its ports", sizeof(struct node_row), node_detail_fields};
+
+struct link_row {
+    const struct end_row *a, *z;
+    const char *link, *kind, *state;
+    double gbps;
+};
+#define LINK(f) offsetof(struct link_row, f)
+static const char *const link_kinds[] = {"host", "trunk", NULL};
+static const struct field link_fields[] = {
+    {.name = "a",
+     .type = FIELD_OBJ,
+     .at = LINK(a),
+     "the lower end: a host's adapter, or the switch nearer to the hosts",
+     &schema_end},
+    {.name = "z", .type = FIELD_OBJ, .at = LINK(z), "the other end", &schema_end},
+    {.name = "link", .type = FIELD_STR, .at = LINK(link), "width and speed, such as 4xNDR", .null = true},
+    {.name = "gbps", .type = FIELD_NUM, .at = LINK(gbps), "nominal rate", .null = true},
+    {.name = "kind",
+     .type = FIELD_STR,
+     .at = LINK(kind),
+     "host: to an adapter or router; trunk: between switches",
+     .name_of = link_kinds},
+    {.name = "state",
+     .type = FIELD_STR,
+     .at = LINK(state),
+     "the lower of its ends' states",
+     .name_of = port_states},
+    {0},
+};
+const struct schema schema_link = {
+    .name = "link", "A cable between two ports", sizeof(struct link_row), link_fields};
+
+// --- filling them ---
+
+static int64_t or_null(uint32_t v, uint32_t none)
+{
+    return v == none ? NO_INT : (int64_t)v;
+}
+
+static uint16_t node_lid(const struct fabric *f, const struct node *n)
+{
+    unsigned num = n->type == NODE_SWITCH ? 1 : n->num_ports;
+    for (unsigned i = 0; i < num; i++)
+        if (f->port[n->first_port + i].a.lid != 0)
+            return f->port[n->first_port + i].a.lid;
+    return 0;
+}
+
+static unsigned ports_up(const struct fabric *f, const struct node *n)
+{
+    const struct port *p = &f->port[n->first_port + (n->type == NODE_SWITCH ? 1 : 0)];
+    unsigned up = 0;
+    for (unsigned i = 0; i < n->num_ports; i++)
+        up += p[i].a.state >= PORT_INIT || port_valid(p[i].peer);
+    return up;
+}
+
+static void fill_node(const struct fabric *f, const struct node *n, struct node_row *row)
+{
+    *row = (struct node_row){
+        .guid = n->guid,
+        .sys_guid = n->sys_guid,
+        .name = fabric_desc(f, n),
+        .type = node_type_word(n->type),
+        .role = node_role_name((enum node_role)n->role),
+        .tier = or_null(n->tier, TIER_NONE),
+        .su = or_null(n->su, SU_NONE),
+        .rail = or_null(n->rail, RAIL_NONE),
+        .plane = n->plane,
+        .host = or_null(n->host, ID_NONE),
+        .lid = or_null(node_lid(f, n), 0),
+        .num_ports = n->num_ports,
+        .ports_up = ports_up(f, n),
+        .vendor_id = n->vendor_id,
+        .device_id = n->device_id,
+    };
+}
+
+static void fill_end(const struct fabric *f, const struct port *p, struct end_row *row)
+{
+    const struct node *n = fabric_node(f, p->node);
+    *row = (struct end_row){.guid = n->guid,
+                            .name = fabric_desc(f, n),
+                            .port = p->num,
+                            .label = p->label ? fabric_label(f, p) : NULL};
+}
+
+struct port_space { // what a row points to
+    struct end_row peer;
+    char link[16];
+};
+
+static void fill_port(const struct fabric *f, const struct port *p, struct port_row *row,
+                      struct port_space *s)
+{
+    const struct node *n = fabric_node(f, p->node);
+    const struct port_attrs *a = &p->a;
+    uint32_t mbps = port_rate_mbps(a);
+    static const int64_t vls[] = {NO_INT, 1, 2, 4, 8, 15};
+
+    *row = (struct port_row){
+        .node_guid = n->guid,
+        .node_name = fabric_desc(f, n),
+        .num = p->num,
+        .guid = p->guid,
+        .lid = or_null(a->lid, 0),
+        .lmc = a->lmc,
+        .state = port_state_name(a->state <= PORT_ACTIVE ? (enum port_state)a->state : PORT_STATE_NOP),
+        .phys_state = a->phys_state >= 1 && a->phys_state <= 7 ? phys_states[a->phys_state - 1] : NULL,
+        .width = width_word(a),
+        .speed = speed_word(a),
+        .link = link_word(a, s->link, sizeof(s->link)),
+        .gbps = mbps ? mbps / 1000.0 : (double)NAN,
+        .mtu = a->mtu_active >= 1 && a->mtu_active <= 5 ? 128LL << a->mtu_active : NO_INT,
+        .vls = a->vl_oper < 6 ? vls[a->vl_oper] : NO_INT,
+        .rail = or_null(p->rail, RAIL_NONE),
+        .excluded = p->excluded ? port_excluded_name((enum port_excluded)p->excluded) : NULL,
+        .label = p->label ? fabric_label(f, p) : NULL,
+    };
+    if (port_valid(p->peer)) {
+        fill_end(f, fabric_port(f, p->peer), &s->peer);
+        row->peer = &s->peer;
+    }
+}
+
+// --- cursors ---
+
+struct position {
+    uint64_t guid;
+    unsigned num;
+    bool given;
+};
+
+static bool parse_cursor(struct request *r, bool with_port, struct position *ret)
+{
+    const char *s = query_str(r, "cursor");
+    char *end;
+    *ret = (struct position){0};
+    if (s == NULL)
+        return true;
+    errno = 0;
+    ret->guid = strtoull(s, &end, 16);
+    ret->given = true;
+    if (end != s && errno == 0 && with_port && *end == '.') {
+        ret->num = (unsigned)strtoul(end + 1, &end, 16);
+        if (*end == 0 && ret->num < 256)
+            return true;
+    } else if (end != s && errno == 0 && !with_port && *end == 0) {
+        return true;
+    }
+    answer_problem(r, 400, "the cursor \"%.60s\" is none of this list; give \"next\" of the answer before",
+                   s);
+    return false;
+}
+
+static void end_at(struct list *l, struct view *v, bool more, const struct position *last, bool with_port,
+                   int64_t total)
+{
+    char next[40];
+    if (with_port)
+        snprintf(next, sizeof(next), "%llx.%x", (unsigned long long)last->guid, last->num);
+    else
+        snprintf(next, sizeof(next), "%llx", (unsigned long long)last->guid);
+    list_end(l, more ? next : NULL, total, (int64_t)v->f->generation, view_sampled(l->r->api, v));
+}
+
+// --- nodes ---
+
+struct node_filter {
+    const char *type, *role, *name;
+};
+
+static bool node_passes(const struct fabric *f, const struct node *n, const struct node_filter *w)
+{
+    return (w->type == NULL || strcmp(node_type_word(n->type), w->type) == 0) &&
+           (w->role == NULL || strcmp(node_role_name((enum node_role)n->role), w->role) == 0) &&
+           (w->name == NULL || strcasestr(fabric_desc(f, n), w->name) != NULL);
+}
+
+void get_nodes(struct request *r)
+{
+    struct view *v = view_of(r);
+    struct node_filter w = {query_str(r, "type"), query_str(r, "role"), query_str(r, "name")};
+    bool all = w.type == NULL && w.role == NULL && w.name == NULL, more = false;
+    struct position after, last = {0};
+    struct node_row row;
+    struct list l;
+    int64_t total = 0;
+
+    if (v == NULL || !parse_cursor(r, false, &after))
+        return;
+    const uint32_t *order = view_order(v);
+    list_begin(&l, r, &schema_node);
+    for (uint32_t i = all && after.given ? view_order_find(v, after.guid) : 0; i < v->f->num_nodes; i++) {
+        const struct node *n = &v->f->node[order[i]];
+        if (!all && !node_passes(v->f, n, &w))
+            continue;
+        total++;
+        if (after.given && n->guid <= after.guid)
+            continue;
+        if (list_full(&l)) {
+            more = true;
+            if (all)
+                break;
+            continue;
+        }
+        fill_node(v->f, n, &row);
+        list_item(&l, &row);
+        last.guid = n->guid;
+    }
+    end_at(&l, v, more, &last, false, all ? v->f->num_nodes : total);
+}
+
+void get_node(struct request *r)
+{
+    struct view *v = view_of(r);
+    struct place at;
+    struct err e = {0};
+    struct node_row row;
+    int rc;
+
+    if (v == NULL)
+        return;
+    if ((rc = resolve(v->f, r->arg, 0, &at, &e)) != 0) {
+        answer_unresolved(r, "node", rc, &e);
+        return;
+    }
+    unsigned n = at.node->num_ports + (at.node->type == NODE_SWITCH ? 1u : 0u);
+    struct port_row *port = xcalloc(n + 1, sizeof(*port));
+    struct port_space *space = xcalloc(n + 1, sizeof(*space));
+    for (unsigned i = 0; i < n; i++)
+        fill_port(v->f, &v->f->port[at.node->first_port + i], &port[i], &space[i]);
+    fill_node(v->f, at.node, &row);
+    row.ports = (struct items){port, n};
+    answer_struct(r, 200, &schema_node_detail, &row);
+    free(port);
+    free(space);
+}
+
+// --- ports and links ---
+
+// Calls put() for the ports of the given nodes behind the position, in order, until it returns false.
+static void walk_ports(struct view *v, uint32_t first, uint32_t end, const struct position *after,
+                       bool (*put)(void *arg, const struct port *p), void *arg)
+{
+    const struct fabric *f = v->f;
+    const uint32_t *order = view_order(v);
+    for (uint32_t i = first; i < end; i++) {
+        const struct node *n = &f->node[order[i]];
+        unsigned num = n->num_ports + (n->type == NODE_SWITCH ? 1u : 0u);
+        for (unsigned k = 0; k < num; k++) {
+            const struct port *p = &f->port[n->first_port + k];
+            if (after->given && (n->guid < after->guid || (n->guid == after->guid && p->num <= after->num)))
+                continue;
+            if (!put(arg, p))
+                return;
+        }
+    }
+}
+
+struct walk {
+    struct list l;
+    const struct fabric *f;
+    struct position last;
+    bool more;
+};
+
+static bool walk_full(struct walk *w, const struct port *p)
+{
+    if (list_full(&w->l)) {
+        w->more = true;
+        return true;
+    }
+    w->last = (struct position){.guid = fabric_node(w->f, p->node)->guid, .num = p->num};
+    return false;
+}
+
+static bool put_port(void *arg, const struct port *p)
+{
+    struct walk *w = arg;
+    struct port_row row;
+    struct port_space space;
+    if (walk_full(w, p))
+        return false;
+    fill_port(w->f, p, &row, &space);
+    list_item(&w->l, &row);
+    return true;
+}
+
+void get_ports(struct request *r)
+{
+    struct view *v = view_of(r);
+    const char *node = query_str(r, "node");
+    struct position after;
+    struct place at = {0};
+    struct err e = {0};
+    int rc;
+
+    if (v == NULL || !parse_cursor(r, true, &after))
+        return;
+    if (node != NULL && (rc = resolve(v->f, node, 0, &at, &e)) != 0) {
+        answer_unresolved(r, "node", rc, &e);
+        return;
+    }
+    struct walk w = {.f = v->f};
+    uint32_t first = at.node != NULL ? view_order_find(v, at.node->guid)
+                     : after.given   ? view_order_find(v, after.guid)
+                                     : 0;
+    int64_t total =
+        at.node != NULL ? (int64_t)at.node->num_ports + (at.node->type == NODE_SWITCH) : v->f->num_ports;
+    list_begin(&w.l, r, &schema_port);
+    walk_ports(v, first, at.node != NULL ? first + 1 : v->f->num_nodes, &after, put_port, &w);
+    end_at(&w.l, v, w.more, &w.last, true, total);
+}
+
+// Whether p is the lower end of its link: an end node under a switch, the lower tier, else the smaller GUID.
+static bool is_a_end(const struct fabric *f, const struct port *p, const struct port *z)
+{
+    const struct node *a = fabric_node(f, p->node), *b = fabric_node(f, z->node);
+    bool a_sw = a->type == NODE_SWITCH, b_sw = b->type == NODE_SWITCH;
+    if (a_sw != b_sw)
+        return b_sw;
+    if (a_sw && a->tier != b->tier)
+        return a->tier < b->tier;
+    return a->guid != b->guid ? a->guid < b->guid : p->num < z->num;
+}
+
+static bool put_link(void *arg, const struct port *p)
+{
+    struct walk *w = arg;
+    struct end_row a, z;
+    char link[16];
+    if (!port_valid(p->peer))
+        return true;
+    const struct port *q = fabric_port(w->f, p->peer);
+    if (!is_a_end(w->f, p, q))
+        return true;
+    if (walk_full(w, p))
+        return false;
+    uint32_t mbps = port_rate_mbps(&p->a);
+    bool trunk =
+        fabric_node(w->f, p->node)->type == NODE_SWITCH && fabric_node(w->f, q->node)->type == NODE_SWITCH;
+    uint8_t state = p->a.state < q->a.state ? p->a.state : q->a.state;
+    fill_end(w->f, p, &a);
+    fill_end(w->f, q, &z);
+    list_item(&w->l, &(struct link_row){.a = &a,
+                                        .z = &z,
+                                        .link = link_word(&p->a, link, sizeof(link)),
+                                        .gbps = mbps ? mbps / 1000.0 : (double)NAN,
+                                        .kind = trunk ? "trunk" : "host",
+                                        .state = port_state_name(state <= PORT_ACTIVE ? (enum port_state)state
+                                                                                      : PORT_STATE_NOP)});
+    return true;
+}
+
+void get_links(struct request *r)
+{
+    struct view *v = view_of(r);
+    struct position after;
+
+    if (v == NULL || !parse_cursor(r, true, &after))
+        return;
+    struct walk w = {.f = v->f};
+    list_begin(&w.l, r, &schema_link);
+    walk_ports(v, after.given ? view_order_find(v, after.guid) : 0, v->f->num_nodes, &after, put_link, &w);
+    end_at(&w.l, v, w.more, &w.last, true, v->f->num_links);
+}

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon and its fabrics at a glance, with advice: what is wrong and what to do next.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api_priv.h"
+#include "lib/guid.h"
+#include "lib/xalloc.h"
+
+#define ADVICE_MAX 16
+#define ADVICE_FINDINGS 4 // of error severity, told one by one
+
+// --- rows ---
+
+struct sm_row {
+    const char *state, *phase;
+    int64_t lid, priority;
+    uint64_t port_guid;
+    bool sweeping;
+};
+#define SM(f) offsetof(struct sm_row, f)
+static const char *const sm_states[] = {"not-active", "discovering", "standby", "master", NULL};
+static const struct field sm_fields[] = {
+    {.name = "state", .type = FIELD_STR, .at = SM(state), "SMInfo.SMState", .name_of = sm_states},
+    {.name = "lid", .type = FIELD_INT, .at = SM(lid), "our own LID", .null = true},
+    {.name = "port_guid", .type = FIELD_GUID, .at = SM(port_guid), "our own PortGUID", .null = true},
+    {.name = "priority", .type = FIELD_INT, .at = SM(priority), "our own, 0 to 15"},
+    {.name = "sweeping", .type = FIELD_BOOL, .at = SM(sweeping), "a sweep is running"},
+    {.name = "phase", .type = FIELD_STR, .at = SM(phase), "its phase", .null = true},
+    {0},
+};
+static const struct schema schema_sm = {.name = "sm", "The subnet manager", sizeof(struct sm_row), sm_fields};
+
+struct other_row {
+    uint64_t guid;
+    int64_t lid, priority;
+    const char *state;
+};
+#define OTHER(f) offsetof(struct other_row, f)
+static const struct field other_fields[] = {
+    {.name = "guid", .type = FIELD_GUID, .at = OTHER(guid), "its PortGUID"},
+    {.name = "lid", .type = FIELD_INT, .at = OTHER(lid), "its LID", .null = true},
+    {.name = "priority", .type = FIELD_INT, .at = OTHER(priority), "its priority"},
+    {.name = "state", .type = FIELD_STR, .at = OTHER(state), "its SMInfo.SMState", .name_of = sm_states},
+    {0},
+};
+static const struct schema schema_other = {.name = "other_sm",
+                                           "The subnet manager that runs the fabric instead",
+                                           sizeof(struct other_row),
+                                           other_fields};
+
+struct routing_row {
+    const char *engine, *why, *counter_example;
+    uint64_t top_guid;
+    bool verified;
+    int64_t pairs, disconnected, unreached, max_hops, lids;
+};
+#define ROUTING(f) offsetof(struct routing_row, f)
+static const struct field routing_fields[] = {
+    {.name = "engine",
+     .type = FIELD_STR,
+     .at = ROUTING(engine),
+     "what made the tables in force",
+     .null = true},
+    {.name = "why", .type = FIELD_STR, .at = ROUTING(why), "why it was chosen"},
+    {.name = "top_guid",
+     .type = FIELD_GUID,
+     .at = ROUTING(top_guid),
+     "updn: the top switch of the order",
+     .null = true},
+    {.name = "verified", .type = FIELD_BOOL, .at = ROUTING(verified), "the tables in force are proved"},
+    {.name = "pairs",
+     .type = FIELD_INT,
+     .at = ROUTING(pairs),
+     "(leaf, destination) pairs walked by the proof"},
+    {.name = "disconnected",
+     .type = FIELD_INT,
+     .at = ROUTING(disconnected),
+     "pairs without any path of cables"},
+    {.name = "unreached", .type = FIELD_INT, .at = ROUTING(unreached), "pairs that should arrive and do not"},
+    {.name = "max_hops", .type = FIELD_INT, .at = ROUTING(max_hops), "longest path in switches"},
+    {.name = "counter_example",
+     .type = FIELD_STR,
+     .at = ROUTING(counter_example),
+     "a path that fails",
+     .null = true},
+    {.name = "lids", .type = FIELD_INT, .at = ROUTING(lids), "highest LID in use"},
+    {0},
+};
+static const struct schema schema_routing = {
+    .name = "routing", "The routes", sizeof(struct routing_row), routing_fields};
+
+struct error_row {
+    const char *text, *where;
+};
+static const struct field error_fields[] = {
+    {.name = "text", .type = FIELD_STR, .at = offsetof(struct error_row, text), "what happened"},
+    {.name = "where",
+     .type = FIELD_STR,
+     .at = offsetof(struct error_row, where),
+     "port, device or file; may be empty"},
+    {0},
+};
+static const struct schema schema_error = {
+    .name = "error", "Why a fabric is not up", sizeof(struct error_row), error_fields};
+
+struct counts_row {
+    int64_t info, warning, error;
+};
+static const struct field counts_fields[] = {
+    {.name = "info", .type = FIELD_INT, .at = offsetof(struct counts_row, info), "worth knowing"},
+    {.name = "warning", .type = FIELD_INT, .at = offsetof(struct counts_row, warning), "should be looked at"},
+    {.name = "error", .type = FIELD_INT, .at = offsetof(struct counts_row, error), "something does not work"},
+    {0},
+};
+static const struct schema schema_counts = {
+    .name = "finding_counts", "Findings by severity", sizeof(struct counts_row), counts_fields};
+
+struct fabric_row {
+    const char *name, *transport, *state;
+    bool simulated;
+    const struct sm_row *sm;
+    int64_t generation, nodes, switches, cas, routers, hosts, links, tiers, sus, rails, planes;
+    const struct routing_row *routing;
+    const struct error_row *error;
+    const struct other_row *other_sm;
+    int64_t sweeps, light_sweeps, exceptions, last_sweep;
+    const struct counts_row *findings;
+    struct items advice;
+};
+#define FABRIC(f) offsetof(struct fabric_row, f)
+static const char *const fabric_states[] = {"up", "bringing-up", "standby", "failed", "offline", NULL};
+static const struct field fabric_fields[] = {
+    {.name = "name", .type = FIELD_STR, .at = FABRIC(name), "its name in paths"},
+    {.name = "transport",
+     .type = FIELD_STR,
+     .at = FABRIC(transport),
+     "how it is reached: a port, a simulator, a file"},
+    {.name = "simulated", .type = FIELD_BOOL, .at = FABRIC(simulated), "the resources under sim/ work"},
+    {.name = "state", .type = FIELD_STR, .at = FABRIC(state), "how it stands", .name_of = fabric_states},
+    {.name = "sm",
+     .type = FIELD_OBJ,
+     .at = FABRIC(sm),
+     "the subnet manager; null when there is none",
+     &schema_sm,
+     .null = true},
+    {.name = "generation", .type = FIELD_INT, .at = FABRIC(generation), "number of the snapshot"},
+    {.name = "nodes", .type = FIELD_INT, .at = FABRIC(nodes), "all nodes"},
+    {.name = "switches", .type = FIELD_INT, .at = FABRIC(switches), "switches"},
+    {.name = "cas", .type = FIELD_INT, .at = FABRIC(cas), "channel adapters"},
+    {.name = "routers", .type = FIELD_INT, .at = FABRIC(routers), "routers"},
+    {.name = "hosts", .type = FIELD_INT, .at = FABRIC(hosts), "hosts, each with one or several adapters"},
+    {.name = "links", .type = FIELD_INT, .at = FABRIC(links), "usable links"},
+    {.name = "tiers", .type = FIELD_INT, .at = FABRIC(tiers), "tiers of switches; 0: not a tree"},
+    {.name = "sus", .type = FIELD_INT, .at = FABRIC(sus), "scalable units"},
+    {.name = "rails", .type = FIELD_INT, .at = FABRIC(rails), "rails"},
+    {.name = "planes",
+     .type = FIELD_INT,
+     .at = FABRIC(planes),
+     "parts that are not connected with each other"},
+    {.name = "routing",
+     .type = FIELD_OBJ,
+     .at = FABRIC(routing),
+     "the routes; null when nothing routes",
+     &schema_routing,
+     .null = true},
+    {.name = "error",
+     .type = FIELD_OBJ,
+     .at = FABRIC(error),
+     "why it is not up",
+     &schema_error,
+     .null = true},
+    {.name = "other_sm",
+     .type = FIELD_OBJ,
+     .at = FABRIC(other_sm),
+     "who runs it instead",
+     &schema_other,
+     .null = true},
+    {.name = "sweeps", .type = FIELD_INT, .at = FABRIC(sweeps), "sweeps since start"},
+    {.name = "light_sweeps", .type = FIELD_INT, .at = FABRIC(light_sweeps), "light sweeps since start"},
+    {.name = "exceptions",
+     .type = FIELD_INT,
+     .at = FABRIC(exceptions),
+     "ports that every light sweep asks again, since they did not answer"},
+    {.name = "last_sweep",
+     .type = FIELD_TIME,
+     .at = FABRIC(last_sweep),
+     "when the last sweep ended",
+     .null = true},
+    {.name = "findings", .type = FIELD_OBJ, .at = FABRIC(findings), "counts by severity", &schema_counts},
+    {.name = "advice",
+     .type = FIELD_STRINGS,
+     .at = FABRIC(advice),
+     "what is wrong and what to do next; empty when all is well"},
+    {0},
+};
+const struct schema schema_fabric = {.name = "fabric", "A fabric", sizeof(struct fabric_row), fabric_fields};
+
+struct area_row {
+    const char *area;
+    int64_t calls, slow;
+    double seconds, max_seconds;
+};
+#define AREA(f) offsetof(struct area_row, f)
+static const struct field area_fields[] = {
+    {.name = "area", .type = FIELD_STR, .at = AREA(area), "part of the program"},
+    {.name = "calls", .type = FIELD_INT, .at = AREA(calls), "callbacks run"},
+    {.name = "seconds", .type = FIELD_NUM, .at = AREA(seconds), "time spent in them"},
+    {.name = "max_seconds", .type = FIELD_NUM, .at = AREA(max_seconds), "the longest one"},
+    {.name = "slow", .type = FIELD_INT, .at = AREA(slow), "those longer than 10 ms"},
+    {0},
+};
+static const struct schema schema_area = {
+    .name = "loop_area", "What a part of the program took of the loop", sizeof(struct area_row), area_fields};
+
+struct status_row {
+    const char *version;
+    int64_t started_at, streams, jobs;
+    double uptime_seconds;
+    struct items fabrics, loop;
+    const char *database;
+};
+#define STATUS(f) offsetof(struct status_row, f)
+static const struct field status_fields[] = {
+    {.name = "version", .type = FIELD_STR, .at = STATUS(version), "of weftd"},
+    {.name = "started_at", .type = FIELD_TIME, .at = STATUS(started_at), "when it started"},
+    {.name = "uptime_seconds", .type = FIELD_NUM, .at = STATUS(uptime_seconds), "since then"},
+    {.name = "database",
+     .type = FIELD_STR,
+     .at = STATUS(database),
+     "why meta.db cannot be written; null when it can",
+     .null = true},
+    {.name = "event_streams", .type = FIELD_INT, .at = STATUS(streams), "open event streams"},
+    {.name = "jobs", .type = FIELD_INT, .at = STATUS(jobs), "jobs kept"},
+    {.name = "fabrics", .type = FIELD_LIST, .at = STATUS(fabrics), "its fabrics", &schema_fabric},
+    {.name = "loop", .type = FIELD_LIST, .at = STATUS(loop), "time of the event loop by part", &schema_area},
+    {0},
+};
+const struct schema schema_status = {
+    .name = "status", "The daemon", sizeof(struct status_row), status_fields};
+
+// --- one fabric, with all it points to ---
+
+struct fabric_space {
+    struct sm_status st;
+    struct sm_row sm;
+    struct routing_row routing;
+    struct error_row error;
+    struct other_row other;
+    struct counts_row findings;
+    char *advice[ADVICE_MAX];
+};
+
+static void advise(struct fabric_row *row, struct fabric_space *s, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void advise(struct fabric_row *row, struct fabric_space *s, const char *fmt, ...)
+{
+    char text[900];
+    va_list ap;
+    if (row->advice.n == ADVICE_MAX)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    s->advice[row->advice.n++] = xstrdup(text);
+    row->advice.item = s->advice;
+}
+
+static void count_findings(const struct findings *f, struct counts_row *c)
+{
+    for (size_t i = 0; f != NULL && i < f->n; i++) {
+        int64_t *n = f->item[i].severity == FINDING_ERROR     ? &c->error
+                     : f->item[i].severity == FINDING_WARNING ? &c->warning
+                                                              : &c->info;
+        *n += f->item[i].count;
+    }
+}
+
+static void fill_model(const struct fabric *f, struct fabric_row *row)
+{
+    if (f == NULL)
+        return;
+    row->generation = (int64_t)f->generation;
+    row->nodes = f->num_nodes;
+    row->switches = f->num_switches;
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        row->cas += f->node[i].type == NODE_CA;
+        row->routers += f->node[i].type == NODE_ROUTER;
+    }
+    row->hosts = f->num_hosts;
+    row->links = f->num_links;
+    row->tiers = f->num_tiers;
+    row->sus = f->num_sus;
+    row->rails = f->num_rails;
+    row->planes = f->num_planes;
+}
+
+static void fill_routing(const struct view *v, struct fabric_row *row, struct fabric_space *s)
+{
+    const struct fabric_tables *t = view_tables(v);
+    const struct route_proof *p = &s->st.proof;
+    if (t == NULL)
+        return;
+    s->routing = (struct routing_row){
+        .engine = t->engine,
+        .why = s->st.route.why,
+        .top_guid = s->st.route.top_guid,
+        .verified = p->ok,
+        .pairs = (int64_t)p->pairs,
+        .disconnected = (int64_t)p->disconnected,
+        .unreached = (int64_t)p->unreached,
+        .max_hops = p->max_hops,
+        .counter_example = p->counter_example[0] ? p->counter_example : NULL,
+        .lids = t->top_lid,
+    };
+    row->routing = &s->routing;
+}
+
+static const char *state_of(const struct view *v, const struct sm_status *st)
+{
+    if (v->src->sm == NULL)
+        return v->src->offline != NULL ? "offline" : "failed";
+    if (st->state == SM_STANDBY)
+        return "standby";
+    if (st->up)
+        return "up";
+    return st->error.code != 0 ? "failed" : "bringing-up";
+}
+
+static void fill_sm(const struct view *v, struct fabric_row *row, struct fabric_space *s)
+{
+    const struct sm_status *st = &s->st;
+    const struct sm_sweep *last = sm_history(v->src->sm, 0);
+
+    s->sm = (struct sm_row){.state = sm_state_name(st->state),
+                            .phase = st->phase[0] ? st->phase : NULL,
+                            .lid = st->lid ? st->lid : NO_INT,
+                            .port_guid = st->port_guid,
+                            .priority = st->priority,
+                            .sweeping = st->sweeping};
+    row->sm = &s->sm;
+    row->sweeps = (int64_t)st->sweeps;
+    row->light_sweeps = (int64_t)st->light_sweeps;
+    row->exceptions = st->exceptions;
+    row->last_sweep = last != NULL ? last->wall_ns + last->ns : 0;
+    if (st->error.code != 0) {
+        s->error = (struct error_row){st->error.text, st->error.where};
+        row->error = &s->error;
+    }
+    if (st->other.guid != 0) {
+        s->other = (struct other_row){.guid = st->other.guid,
+                                      .lid = st->other.lid ? st->other.lid : NO_INT,
+                                      .priority = st->other.priority,
+                                      .state = sm_state_name((enum sm_state)st->other.state)};
+        row->other_sm = &s->other;
+    }
+}
+
+// --- advice ---
+
+static void advise_error(const struct view *v, struct fabric_row *row, struct fabric_space *s)
+{
+    const struct sm_status *st = &s->st;
+    if (v->src->sm == NULL && v->src->offline == NULL) {
+        advise(row, s,
+               "not managed: %s. It is tried again by itself; `ibstat` shows the ports of this machine",
+               v->src->down ? v->src->down : "there is no port");
+        return;
+    }
+    if (v->src->sm == NULL)
+        return;
+    if (st->state == SM_STANDBY)
+        advise(row, s,
+               "another subnet manager (" GUID_FMT
+               ", priority %u, LID %u) runs this fabric and weft stands by: stop "
+               "it to let weft take over, or set sm.priority above %u",
+               GUID_ARG(st->other.guid), st->other.priority, st->other.lid, st->other.priority);
+    else if (st->error.code != 0)
+        advise(row, s, "the last sweep failed: %s%s%s. It is tried again by itself%s", st->error.where,
+               st->error.where[0] ? ": " : "", st->error.text,
+               st->up ? "; until then the settings of the sweep before hold" : "");
+    if (st->proof.counter_example[0] != 0)
+        advise(row, s, "%s: %s",
+               st->proof.ok ? "the routes in force have a flaw that was allowed" : "routes were refused",
+               st->proof.counter_example);
+    if (st->db_status != 0)
+        advise(row, s,
+               "LIDs cannot be recorded (%s): they hold until a restart; make room in the state folder",
+               strerror(-st->db_status));
+}
+
+static void advise_findings(const struct findings *f, struct fabric_row *row, struct fabric_space *s)
+{
+    unsigned told = 0;
+    for (size_t i = 0; f != NULL && i < f->n && told < ADVICE_FINDINGS; i++)
+        if (f->item[i].severity == FINDING_ERROR) {
+            advise(row, s, "%s: %s%s%s", f->item[i].code, f->item[i].where, f->item[i].where[0] ? ": " : "",
+                   f->item[i].text);
+            told++;
+        }
+}
+
+static void advise_all(const struct view *v, const struct fabric *f, struct fabric_row *row,
+                       struct fabric_space *s)
+{
+    advise_error(v, row, s);
+    advise_findings(v->src->offline_findings, row, s);
+    if (v->src->sm != NULL)
+        advise_findings(sm_findings(v->src->sm), row, s);
+    if (s->findings.error > ADVICE_FINDINGS)
+        advise(row, s, "%lld errors are found in all; `weft findings` lists them",
+               (long long)s->findings.error);
+    if (s->st.exceptions > 0)
+        advise(row, s,
+               "%u ports have a link but a silent device behind it; they are asked again at every light "
+               "sweep: look "
+               "at `weft findings`, then at these devices",
+               s->st.exceptions);
+    if (f != NULL && f->num_planes > 1)
+        advise(row, s,
+               "the fabric is in %u parts that no cable connects; ports of one part cannot reach the others",
+               f->num_planes);
+}
+
+static void fill_fabric(struct view *v, struct fabric_row *row, struct fabric_space *s)
+{
+    const struct fabric *f = view_fabric(v);
+
+    memset(s, 0, sizeof(*s));
+    *row = (struct fabric_row){.name = v->src->name,
+                               .transport = v->src->transport ? v->src->transport : "",
+                               .simulated = v->src->sim != NULL,
+                               .findings = &s->findings};
+    if (v->src->sm != NULL) {
+        sm_get_status(v->src->sm, &s->st);
+        fill_sm(v, row, s);
+        fill_routing(v, row, s);
+        count_findings(sm_findings(v->src->sm), &s->findings);
+    } else if (v->src->offline == NULL) {
+        s->error = (struct error_row){v->src->down ? v->src->down : "no port", ""};
+        row->error = &s->error;
+    }
+    count_findings(v->src->offline_findings, &s->findings);
+    row->state = state_of(v, &s->st);
+    fill_model(f, row);
+    advise_all(v, f, row, s);
+}
+
+static void space_done(struct fabric_space *s)
+{
+    for (unsigned i = 0; i < ADVICE_MAX; i++)
+        free(s->advice[i]);
+}
+
+// --- handlers ---
+
+void get_fabric(struct request *r)
+{
+    struct fabric_row row;
+    struct fabric_space *s = xcalloc(1, sizeof(*s));
+    fill_fabric(r->view, &row, s);
+    answer_struct(r, 200, &schema_fabric, &row);
+    space_done(s);
+    free(s);
+}
+
+void get_fabrics(struct request *r)
+{
+    struct api *a = r->api;
+    struct fabric_space *s = xcalloc(1, sizeof(*s));
+    struct fabric_row row;
+    struct list l;
+    size_t from = (size_t)query_int(r, "cursor", 0);
+    char next[24];
+
+    list_begin(&l, r, &schema_fabric);
+    for (; from < a->c.num_fabrics && !list_full(&l); from++) {
+        fill_fabric(&a->view[from], &row, s);
+        list_item(&l, &row);
+        space_done(s);
+    }
+    snprintf(next, sizeof(next), "%zu", from);
+    list_end(&l, from < a->c.num_fabrics ? next : NULL, a->c.num_fabrics, NO_INT, wall_now_ns());
+    free(s);
+}
+
+void get_status(struct request *r)
+{
+    struct api *a = r->api;
+    unsigned n = a->c.num_fabrics;
+    struct fabric_space *s = xcalloc(n + 1, sizeof(*s));
+    struct fabric_row *f = xcalloc(n + 1, sizeof(*f));
+    struct loop_area_stats ls[64];
+    struct area_row area[64];
+    char db[300];
+    size_t areas = loop_stats(a->c.loop, ls, 64);
+
+    for (unsigned i = 0; i < n; i++)
+        fill_fabric(&a->view[i], &f[i], &s[i]);
+    if (areas > 64)
+        areas = 64;
+    for (size_t i = 0; i < areas; i++)
+        area[i] = (struct area_row){.area = ls[i].area,
+                                    .calls = (int64_t)ls[i].calls,
+                                    .slow = (int64_t)ls[i].slow,
+                                    .seconds = mono_seconds(ls[i].total_ns),
+                                    .max_seconds = mono_seconds(ls[i].max_ns)};
+    bool db_bad = a->c.db != NULL && db_health(a->c.db, db, sizeof(db)) != 0;
+    for (unsigned i = 0; db_bad && i < n; i++)
+        advise(&f[i], &s[i], "the database cannot be written (%s): make room in the state folder", db);
+    answer_struct(r, 200, &schema_status,
+                  &(struct status_row){.version = WEFT_VERSION,
+                                       .started_at = a->c.started_wall_ns,
+                                       .uptime_seconds = mono_seconds(wall_now_ns() - a->c.started_wall_ns),
+                                       .database = db_bad ? db : NULL,
+                                       .streams = a->streams.count,
+                                       .jobs = a->jobs.count,
+                                       .fabrics = {f, n},
+                                       .loop = {area, areas}});
+    for (unsigned i = 0; i < n; i++)
+        space_done(&s[i]);
+    free(s);
+    free(f);
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of resources, and how a request finds its row: path, method, role, fabric, parameters, body, in
+// this order, each with an answer of its own when it does not fit.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api_priv.h"
+#include "lib/guid.h"
+
+#define GET_(p) "GET", p, API_READ
+#define POST_(p) "POST", "/fabrics/{f}/" p, API_OPERATE
+
+static const char *const formats[] = {"json", "csv", NULL};
+const struct param list_params[] = {
+    {.name = "limit",
+     .type = PARAM_INT,
+     .min = 1,
+     .max = LIMIT_MAX,
+     .doc = "items at most; 1000 when absent"},
+    {.name = "cursor", .type = PARAM_STR, .doc = "\"next\" of the answer before"},
+    {.name = "format",
+     .type = PARAM_ENUM,
+     .name_of = formats,
+     .doc = "csv: the items as a table; the cursor is in the header X-Next-Cursor then"},
+    {0},
+};
+static const struct param node_params[] = {
+    {.name = "type", .type = PARAM_ENUM, .name_of = node_type_names, .doc = "only nodes of this type"},
+    {.name = "role", .type = PARAM_ENUM, .name_of = node_role_names, .doc = "only nodes of this role"},
+    {.name = "name", .type = PARAM_STR, .doc = "only names that contain this, in either case"},
+    {0},
+};
+static const struct param port_params[] = {
+    {.name = "node", .type = PARAM_STR, .doc = "only the ports of this node: its GUID or unique name"},
+    {0},
+};
+static const struct param route_params[] = {
+    {.name = "from",
+     .type = PARAM_STR,
+     .need = true,
+     .doc = "GUID, LID or unique name of an end port or node"},
+    {.name = "to", .type = PARAM_STR, .need = true, .doc = "the same"},
+    {0},
+};
+static const struct param event_params[] = {
+    {.name = "after", .type = PARAM_INT, .min = 0, .max = INT64_MAX, .doc = "only events with a higher id"},
+    {.name = "fabric", .type = PARAM_STR, .doc = "only events of this fabric"},
+    {.name = "kind", .type = PARAM_STR, .doc = "only events of this kind"},
+    {.name = "newest", .type = PARAM_BOOL, .doc = "newest first"},
+    {0},
+};
+static const struct param stream_params[] = {
+    {.name = "after",
+     .type = PARAM_INT,
+     .min = 0,
+     .max = INT64_MAX,
+     .doc = "begin behind this id, as the header Last-Event-ID does; when absent, with what comes"},
+    {.name = "fabric", .type = PARAM_STR, .doc = "only events of this fabric"},
+    {.name = "kind", .type = PARAM_STR, .doc = "only events of this kind"},
+    {0},
+};
+
+const struct resource resource_rows[] = {
+    {GET_("/status"), ANSWER_OBJECT, 200, false, NULL, &schema_status, NULL, get_status, "getStatus",
+     "The whole daemon"},
+    {GET_("/fabrics"), ANSWER_LIST, 200, false, NULL, &schema_fabric, NULL, get_fabrics, "listFabrics",
+     "The fabrics that it manages"},
+    {GET_("/fabrics/{f}"), ANSWER_OBJECT, 200, false, NULL, &schema_fabric, NULL, get_fabric, "getFabric",
+     "One fabric"},
+    {GET_("/fabrics/{f}/nodes"), ANSWER_LIST, 200, true, node_params, &schema_node, NULL, get_nodes,
+     "listNodes", "Nodes, by GUID"},
+    {GET_("/fabrics/{f}/nodes/{guid}"), ANSWER_OBJECT, 200, true, NULL, &schema_node_detail, NULL, get_node,
+     "getNode", "One node with its ports, by GUID or unique name"},
+    {GET_("/fabrics/{f}/ports"), ANSWER_LIST, 200, true, port_params, &schema_port, NULL, get_ports,
+     "listPorts", "Ports, by the node's GUID and number"},
+    {GET_("/fabrics/{f}/links"), ANSWER_LIST, 200, true, NULL, &schema_link, NULL, get_links, "listLinks",
+     "Links, each once: a is the lower end"},
+    {GET_("/fabrics/{f}/routes"), ANSWER_OBJECT, 200, true, route_params, &schema_route, NULL, get_route,
+     "getRoute", "The path that the tables in force take"},
+    {GET_("/fabrics/{f}/findings"), ANSWER_LIST, 200, true, NULL, &schema_finding, NULL, get_findings,
+     "listFindings", "What is odd about the fabric, errors first"},
+    {GET_("/fabrics/{f}/sweeps"), ANSWER_LIST, 200, false, NULL, &schema_sweep, NULL, get_sweeps,
+     "listSweeps", "The last sweeps, newest first"},
+    {GET_("/fabrics/{f}/mads"), ANSWER_LIST, 200, false, NULL, &schema_mad, NULL, get_mads, "listMads",
+     "Counters of management datagrams by method and attribute"},
+    {GET_("/events"), ANSWER_LIST, 200, false, event_params, &schema_event, NULL, get_events, "listEvents",
+     "What happened, oldest first"},
+    {GET_("/events/stream"), ANSWER_RAW, 200, false, stream_params, &schema_event, NULL, get_stream,
+     "streamEvents", "Server-sent events: data is an event, id its id; a comment every 15 s"},
+    {GET_("/jobs/{id}"), ANSWER_OBJECT, 200, false, NULL, &schema_job, NULL, get_job, "getJob",
+     "A job and its result; kept for ten minutes"},
+    {GET_("/openapi.json"), ANSWER_RAW, 200, false, NULL, NULL, NULL, get_openapi, "getOpenapi",
+     "This document"},
+    {POST_("reroute"), ANSWER_OBJECT, 202, false, NULL, &schema_sweep_asked, &schema_reroute_body,
+     post_reroute, "reroute", "Computes the routes anew, proves and writes them"},
+    {POST_("resweep"), ANSWER_OBJECT, 202, false, NULL, &schema_sweep_asked, &schema_reroute_body,
+     post_resweep, "resweep", "Looks at the whole fabric again"},
+    {POST_("sim/link"), ANSWER_OBJECT, 200, false, NULL, &schema_done, &schema_sim_link_body, post_sim_link,
+     "simLink", "Takes a simulated cable out or puts it back"},
+    {POST_("sim/node"), ANSWER_OBJECT, 200, false, NULL, &schema_done, &schema_sim_node_body, post_sim_node,
+     "simNode", "Kills, revives or reboots a simulated node"},
+    {POST_("sim/loss"), ANSWER_OBJECT, 200, false, NULL, &schema_done, &schema_sim_loss_body, post_sim_loss,
+     "simLoss", "Sets the share of datagrams that the simulated fabric loses"},
+    {"POST", "/fabrics/{f}/route-computations", API_READ, ANSWER_OBJECT, 202, false, NULL, &schema_job,
+     &schema_computation_body, post_route_computation, "computeRoutes",
+     "What routes would be, also with elements failed; nothing touches the fabric"},
+    {0},
+};
+
+// --- finding the row ---
+
+static const char *const no_arg = "";
+
+// Compares the template with the path behind API_BASE. Fills fabric and arg.
+static bool matches(const char *path, const struct uri *u, const char **ret_fabric, const char **ret_arg)
+{
+    unsigned i = 2; // behind api, v1
+    *ret_fabric = *ret_arg = NULL;
+    while (*path == '/') {
+        const char *seg = ++path;
+        size_t n = strcspn(path, "/");
+        path += n;
+        if (i >= u->num_segments)
+            return false;
+        const char *have = u->segment[i++];
+        if (*seg != '{') {
+            if (strlen(have) != n || memcmp(seg, have, n) != 0)
+                return false;
+        } else if (seg[1] == 'f') {
+            *ret_fabric = have;
+        } else {
+            *ret_arg = have;
+        }
+    }
+    return i == u->num_segments;
+}
+
+static bool method_fits(const char *row, const char *asked)
+{
+    return strcmp(row, asked) == 0 || (strcmp(row, "GET") == 0 && strcmp(asked, "HEAD") == 0);
+}
+
+// The row, or NULL with an answer: 404, or 405 with the methods there are.
+static const struct resource *find(struct request *r, const char **ret_fabric)
+{
+    const struct uri *u = &r->uri;
+    const char *fabric, *arg;
+
+    if (u->num_segments < 2 || strcmp(u->segment[0], "api") != 0 || strcmp(u->segment[1], "v1") != 0) {
+        answer_problem(r, 404,
+                       "there is nothing here; the API is at " API_BASE "/status, " API_BASE
+                       "/openapi.json describes it");
+        return NULL;
+    }
+    for (const struct resource *q = resource_rows; q->method != NULL; q++) {
+        if (!matches(q->path, u, &fabric, &arg))
+            continue;
+        *ret_fabric = fabric;
+        r->arg = arg != NULL ? arg : no_arg;
+        if (method_fits(q->method, r->method))
+            return q;
+        snprintf(r->allow, sizeof(r->allow), "%s", strcmp(q->method, "GET") == 0 ? "GET, HEAD" : q->method);
+    }
+    if (r->allow[0] != 0)
+        answer_problem(r, 405, "%.20s is not for this resource; it takes %s", r->method, r->allow);
+    else
+        answer_problem(r, 404, "no such resource; " API_BASE "/openapi.json lists them");
+    return NULL;
+}
+
+static bool find_fabric(struct request *r, const char *name)
+{
+    struct api *a = r->api;
+    struct buf b = {0};
+    for (unsigned i = 0; i < a->c.num_fabrics; i++) {
+        if (strcmp(a->c.fabric[i]->name, name) == 0) {
+            r->view = &a->view[i];
+            buf_done(&b);
+            return true;
+        }
+        if (b.len < 400)
+            buf_printf(&b, "%s%s", i ? ", " : "", a->c.fabric[i]->name);
+    }
+    answer_problem(r, 404, "no fabric \"%.60s\"; there is: %s", name, b.data ? b.data : "none");
+    buf_done(&b);
+    return false;
+}
+
+// --- parameters ---
+
+const char *query_str(const struct request *r, const char *name)
+{
+    const char *v = uri_param(&r->uri, name);
+    return v != NULL && v[0] != 0 ? v : NULL;
+}
+
+int64_t query_int(const struct request *r, const char *name, int64_t def)
+{
+    const char *v = query_str(r, name);
+    return v != NULL ? strtoll(v, NULL, 10) : def;
+}
+
+bool query_bool(const struct request *r, const char *name)
+{
+    const char *v = query_str(r, name);
+    return v != NULL && (strcmp(v, "1") == 0 || strcmp(v, "true") == 0);
+}
+
+static const struct param *known(const struct param *p, const char *name)
+{
+    for (; p != NULL && p->name != NULL; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+static void add_names(struct buf *b, const struct param *p)
+{
+    for (; p != NULL && p->name != NULL; p++)
+        buf_printf(b, "%s%s", b->len ? ", " : "", p->name);
+}
+
+static void unknown_param(struct request *r, const char *name)
+{
+    struct buf b = {0};
+    add_names(&b, r->res->param);
+    if (r->res->kind == ANSWER_LIST)
+        add_names(&b, list_params);
+    answer_problem(r, 400, "unknown parameter \"%.60s\"; known: %s", name, b.data ? b.data : "none");
+    buf_done(&b);
+}
+
+static bool good_int(const struct param *p, const char *v)
+{
+    char *end;
+    size_t n = strlen(v);
+    if (n == 0 || n > 19 || strspn(v, "0123456789") != n)
+        return false;
+    unsigned long long x = strtoull(v, &end, 10);
+    return x <= INT64_MAX && (int64_t)x >= p->min && (int64_t)x <= p->max;
+}
+
+static bool good_enum(const struct param *p, const char *v)
+{
+    for (const char *const *n = p->name_of; *n != NULL; n++)
+        if (strcmp(*n, v) == 0)
+            return true;
+    return false;
+}
+
+static void bad_enum(struct request *r, const struct param *p, const char *v)
+{
+    struct buf b = {0};
+    for (const char *const *n = p->name_of; *n != NULL; n++)
+        buf_printf(&b, "%s%s", b.len ? ", " : "", *n);
+    answer_problem(r, 400, "parameter \"%s\" must be one of %s, not \"%.60s\"", p->name, b.data, v);
+    buf_done(&b);
+}
+
+static bool check_param(struct request *r, const struct param *p, const char *v)
+{
+    uint64_t guid;
+    if (v[0] == 0) // "?name=" is as good as absent
+        return true;
+    switch (p->type) {
+    case PARAM_STR:
+        return true;
+    case PARAM_INT:
+        if (good_int(p, v))
+            return true;
+        if (p->max == INT64_MAX)
+            answer_problem(r, 400, "parameter \"%s\" must be a whole number, not \"%.60s\"", p->name, v);
+        else
+            answer_problem(r, 400, "parameter \"%s\" must be a whole number from %lld to %lld, not \"%.60s\"",
+                           p->name, (long long)p->min, (long long)p->max, v);
+        return false;
+    case PARAM_BOOL:
+        if (strcmp(v, "0") == 0 || strcmp(v, "1") == 0 || strcmp(v, "true") == 0 || strcmp(v, "false") == 0)
+            return true;
+        answer_problem(r, 400, "parameter \"%s\" must be 0 or 1, not \"%.60s\"", p->name, v);
+        return false;
+    case PARAM_ENUM:
+        if (good_enum(p, v))
+            return true;
+        bad_enum(r, p, v);
+        return false;
+    case PARAM_GUID:
+        if (guid_parse(v, &guid) == 0)
+            return true;
+        answer_problem(r, 400, "parameter \"%s\" must be a GUID, not \"%.60s\"", p->name, v);
+        return false;
+    }
+    return true;
+}
+
+static bool check_params(struct request *r)
+{
+    for (unsigned i = 0; i < r->uri.num_params; i++) {
+        const char *name = r->uri.param[i].name;
+        const struct param *p = known(r->res->param, name);
+        if (p == NULL && r->res->kind == ANSWER_LIST)
+            p = known(list_params, name);
+        if (p == NULL) {
+            unknown_param(r, name);
+            return false;
+        }
+        if (!check_param(r, p, r->uri.param[i].value))
+            return false;
+    }
+    for (const struct param *p = r->res->param; p != NULL && p->name != NULL; p++)
+        if (p->need && query_str(r, p->name) == NULL) {
+            answer_problem(r, 400, "parameter \"%s\" is missing: %s", p->name, p->doc);
+            return false;
+        }
+    return true;
+}
+
+// --- rights and bodies ---
+
+static bool check_role(struct request *r)
+{
+    if (strcmp(r->res->method, "GET") != 0 && !r->listener->is_unix) {
+        answer_problem(r, 403, "HTTP over TCP is read only; use the unix socket%s%s",
+                       r->api->socket[0] ? " " : ", which is off: give one with --socket", r->api->socket);
+        return false;
+    }
+    if (r->role >= r->res->role)
+        return true;
+    answer_problem(r, 403, "user id %u may only read; root and the user that weftd runs as may do this",
+                   (unsigned)r->uid);
+    return false;
+}
+
+static bool check_body(struct request *r)
+{
+    json_error_t je;
+    struct err e = {0};
+
+    if (r->res->body == NULL)
+        return true;
+    if (r->body.len == 0)
+        r->json = json_object();
+    else
+        r->json = json_loadb(r->body.data, r->body.len, JSON_REJECT_DUPLICATES, &je);
+    if (r->json == NULL) {
+        answer_problem(r, 400, "the body is no JSON: line %d, column %d: %s", je.line, je.column, je.text);
+        return false;
+    }
+    if (schema_check_body(r->res->body, r->json, &e) == 0)
+        return true;
+    answer_problem(r, 400, "%s", e.text);
+    return false;
+}
+
+// The tag names what an answer is made of: this run of the daemon and the fabric's last change.
+static void make_etag(struct request *r)
+{
+    const char *format = query_str(r, "format");
+    if (!r->res->etag || view_fabric(r->view) == NULL)
+        return;
+    snprintf(r->etag, sizeof(r->etag), "\"%llx-%llx-%llx%s\"", (unsigned long long)r->api->c.started_wall_ns,
+             (unsigned long long)r->view->f->generation, (unsigned long long)r->view->changes,
+             format != NULL && strcmp(format, "csv") == 0 ? "-csv" : "");
+}
+
+void resource_dispatch(struct request *r)
+{
+    struct err e = {0};
+    const char *fabric = NULL;
+
+    if (!auth_request(r))
+        return;
+    int rc = uri_parse(&r->uri, r->raw, &e);
+    if (rc != 0) {
+        answer_problem(r, rc == -ENAMETOOLONG ? 414 : 400, "%s", e.text);
+        return;
+    }
+    r->res = find(r, &fabric);
+    if (r->res == NULL || !check_role(r) || (fabric != NULL && !find_fabric(r, fabric)) || !check_params(r) ||
+        !check_body(r))
+        return;
+    make_etag(r);
+    const char *have = r->etag[0] ? http_header(r, "If-None-Match") : NULL;
+    if (have != NULL && (strstr(have, r->etag) != NULL || strcmp(have, "*") == 0)) {
+        r->status = 304;
+        return;
+    }
+    r->res->fn(r);
+}
