@@ -19,6 +19,7 @@
 
 #define TAG_REREAD 0x80000000u
 #define TAG_P_KEY 0x40000000u
+#define TAG_LAST 0x20000000u // refused once already
 #define TAG_NUM 0xffu
 
 static bool included(const struct sm_port *p)
@@ -146,16 +147,15 @@ static bool config_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, s
     return false;
 }
 
-static void config_answer(struct sm *sm, struct sm_dev *d, unsigned num, const struct mad_result *r)
+// Takes what the device says it has now; what was asked for and is not there is remembered as not kept.
+static bool config_answer(struct sm *sm, struct sm_dev *d, unsigned num, const struct mad_result *r)
 {
     struct sm_port *p = &d->port[num];
     struct mad_port_info now, w, answer;
     uint32_t asked;
 
-    if (r->status != 0 || r->mad_status != 0 || !want(sm, d, num, &now, &asked, &w)) {
-        refused(sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
-        return;
-    }
+    if (r->status != 0 || r->mad_status != 0 || !want(sm, d, num, &now, &asked, &w))
+        return false;
     sm->sweep.port_sets++;
     mad_port_info_decode(r->data, &answer);
     uint32_t lost = portcfg_not_kept(asked, &w, &answer);
@@ -165,18 +165,44 @@ static void config_answer(struct sm *sm, struct sm_dev *d, unsigned num, const s
         sm->not_kept_fields |= lost;
     }
     memcpy(p->info, r->data, sizeof(p->info));
+    return true;
 }
 
+static void ask_again(struct sm_pass *p, struct sm_dev *d, unsigned num)
+{
+    struct sm_item it = {0};
+    port_item(d, num, MAD_METHOD_GET, NULL, &it);
+    it.tag |= TAG_REREAD;
+    sm_pass_send(p, d, &it);
+}
+
+// A refused Set is not always a failure: when the answer to its first try was lost, the second finds the port
+// ARMED already. The port is read again and asked once more for what is still missing.
 static void config_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r)
 {
     unsigned num = tag & TAG_NUM;
-    if (!(tag & TAG_P_KEY)) {
+    bool ok = r->status == 0 && r->mad_status == 0;
+    struct sm_item it = {0};
+
+    if (tag & TAG_P_KEY) {
+        if (ok) {
+            free(d->port[num].pkey0);
+            d->port[num].pkey0 = NULL;
+        } else {
+            refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_P_KEY_TABLE, r);
+        }
+    } else if ((tag & TAG_REREAD) && ok) {
+        memcpy(d->port[num].info, r->data, MAD_SMP_DATA_SIZE);
+        if (config_item(p->sm, d, num, &it)) {
+            it.tag |= TAG_LAST;
+            sm_pass_send(p, d, &it);
+        }
+    } else if (ok) {
         config_answer(p->sm, d, num, r);
-    } else if (r->status != 0 || r->mad_status != 0) {
-        refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_P_KEY_TABLE, r);
+    } else if (r->status == 0 && !(tag & (TAG_REREAD | TAG_LAST))) {
+        ask_again(p, d, num);
     } else {
-        free(d->port[num].pkey0);
-        d->port[num].pkey0 = NULL;
+        refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
     }
 }
 
@@ -190,7 +216,8 @@ static void config_finished(struct sm_pass *p)
 static void own_set(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
-    config_answer(sm, sm->dev[user >> 32], (unsigned)(user & TAG_NUM), r);
+    config_answer(sm, sm->dev[user >> 32], (unsigned)(user & TAG_NUM),
+                  r); // if it failed, the pass asks again
     sm_pass_start(&sm->pass_config, sm);
 }
 
@@ -408,10 +435,7 @@ static void activate_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, con
     if (!(tag & TAG_REREAD)) {
         p->sm->sweep.port_sets++;
         if (r->status == 0 && r->mad_status != 0) {
-            struct sm_item it = {0};
-            port_item(d, num, MAD_METHOD_GET, NULL, &it);
-            it.tag |= TAG_REREAD;
-            sm_pass_send(p, d, &it);
+            ask_again(p, d, num);
             return;
         }
     }
