@@ -3,8 +3,8 @@
 // derives roles, tiers, hosts, rails, SUs and components, and seals. Readers of files, the sweep and the
 // topology generators all build through here, so what is refused is refused once.
 //
-// Limits: nodes 65,536, ports 4 Mi; descriptions and labels 127 bytes, as printable UTF-8. Not thread-safe:
-// one owner at a time; a builder shares nothing with the snapshot it started from.
+// Limits: nodes 65,536, ports 1,048,576; descriptions and labels 127 bytes, as printable UTF-8. Not
+// thread-safe: one owner at a time; a builder shares nothing with the snapshot it started from.
 //
 // File map: builder.c gathers, builder_seal.c copies, indexes and reports, roles.c planes, roles of end nodes
 // and tiers, roles_hosts.c which adapters are one host's, roles_rails.c SUs and rails, findings.c.
@@ -70,7 +70,7 @@ void builder_free(struct builder *b); // when it is not sealed
 
 // A node; its ports exist from then on, unconnected and Down. -EEXIST with *ret_node set when the GUID is
 // there already (attributes untouched), -EINVAL when GUID 0, type unknown, a switch of more than 254 ports or
-// a CA of more than 254; -E2BIG beyond 65,536 nodes or 4 million ports. desc need not be NUL-terminated; 127
+// a CA of more than 254; -E2BIG beyond 65,536 nodes or 1,048,576 ports. desc need not be NUL-terminated; 127
 // bytes of it are kept, what is not printable UTF-8 becomes '?'.
 int builder_node(struct builder *b, const struct node_attrs *a, const char *desc, size_t desc_len,
                  node_id *ret_node, struct err *e);

@@ -8,9 +8,8 @@
 struct arena;
 
 #define BUILDER_MAX_NODES 65536u
-#define BUILDER_MAX_PORTS                                                                                    \
-    (4u << 20)                 // 15 times a full subnet of 64-port switches; bounds what a file can ask for
-#define BUILDER_MAX_STRING 127 // bytes of a description or label that are kept (NodeDescription has 64)
+#define BUILDER_MAX_PORTS (1u << 20) // four full subnets of 64-port switches
+#define BUILDER_MAX_STRING 127       // bytes of a description or label that are kept (NodeDescription has 64)
 
 struct builder {
     struct node *node; // derived fields are those of the last generation until sealed

@@ -7,6 +7,11 @@
 // the builder received the nodes. A switch's ports are 0..num_ports (0 is the management port), an adapter's
 // or router's 1..num_ports; they lie consecutively in the port array.
 //
+// Names repeat, may be empty and hold any printable UTF-8. SU and rail numbers are derived from topology and
+// names (fabric/builder.h) and do not depend on the order in which nodes were found; host numbers do.
+//
+// A LID above 0xbfff (0xffff: an adapter nobody configured yet) stays in port.a.lid as read and is in no map.
+//
 // Lifetime: reference-counted (the count lives outside the sealed arena); loop thread for ref/unref, any
 // thread for reading while a reference is held.
 #ifndef WEFT_FABRIC_FABRIC_H
@@ -98,7 +103,8 @@ struct port {
     port_id peer; // PORT_NONE when nothing is connected or the link is not usable; always symmetric
     uint8_t num;
     uint8_t excluded; // enum port_excluded
-    uint16_t rail;    // end ports of hosts: rail number, RAIL_NONE otherwise
+    uint16_t rail; // end ports of hosts: that of the leaf; where leaves have none, or without a cable, that
+                   // of the adapter's index; RAIL_NONE otherwise
     struct port_attrs a;
     uint32_t label; // offset of the connector label ("1/1/1", "ext 3") in the string pool, 0 = none
 };

@@ -321,7 +321,7 @@ static void test_limits(void **state)
     int r = 0;
     for (guid = 1; guid < 65536 && r == 0; guid++)
         r = try_node(b, NODE_SWITCH, guid, 254, &id);
-    assert_int_equal(r, -E2BIG); // a file cannot ask for a gigabyte of ports
+    assert_int_equal(r, -E2BIG); // a file cannot ask for all the ports it likes
     builder_free(b);
 }
 
