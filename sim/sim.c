@@ -304,18 +304,12 @@ struct sim_port *sim_port_by(const struct sim *s, uint64_t node_guid, unsigned n
     return n ? port_at(s, n, num) : NULL;
 }
 
-static void touch(struct sim *s)
-{
-    if (!s->running)
-        s->now = loop_now(s->loop).ns;
-}
-
 int sim_link_set(struct sim *s, uint64_t node_guid, unsigned port, bool up)
 {
     struct sim_port *p = sim_port_by(s, node_guid, port);
     if (!p || p->peer == NONE)
         return -ENOENT;
-    touch(s);
+    sim_touch(s);
     p->unplugged = peer_of(s, p)->unplugged = !up;
     if (up)
         link_try_up(s, p);
@@ -331,7 +325,7 @@ int sim_recable(struct sim *s, uint64_t a_guid, unsigned a_port, uint64_t z_guid
         return -ENOENT;
     if (a == z || a->num == 0 || z->num == 0)
         return -EINVAL;
-    touch(s);
+    sim_touch(s);
     struct sim_port *ends[] = {a, z};
     for (unsigned i = 0; i < 2; i++) {
         link_down(s, ends[i], NULL);
@@ -380,7 +374,7 @@ int sim_node_reboot(struct sim *s, uint64_t node_guid)
     struct sim_node *n = sim_node_by_guid(s, node_guid);
     if (!n)
         return -ENOENT;
-    touch(s);
+    sim_touch(s);
     unsigned first = is_switch(n) ? 0 : 1;
     if (is_switch(n)) {
         struct sim_switch *w = &s->sw[n->sw];
@@ -411,7 +405,7 @@ int sim_node_desc(struct sim *s, uint64_t node_guid, const char *desc)
     struct sim_node *n = sim_node_by_guid(s, node_guid);
     if (!n)
         return -ENOENT;
-    touch(s);
+    sim_touch(s);
     set_desc(n, desc);
     trap_local_change(s, &s->port[n->first_port], true);
     return 0;
@@ -477,7 +471,7 @@ int sim_raise_trap(struct sim *s, uint64_t node_guid, unsigned port, uint16_t tr
         return -ENOENT;
     if (trap_number < MAD_TRAP_LOCAL_LINK_INTEGRITY || trap_number > MAD_TRAP_FLOW_CONTROL_WATCHDOG)
         return -EINVAL;
-    touch(s);
+    sim_touch(s);
     trap_port_errors(s, end_port(s, p), port, trap_number);
     return 0;
 }

@@ -12,17 +12,11 @@
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 
-static void touch(struct sim *s)
-{
-    if (!s->running)
-        s->now = loop_now(s->loop).ns;
-}
-
 static int client_send(struct transport *t, const uint8_t *mad, const struct mad_addr *to, int64_t timeout_ns)
 {
     struct client *c = (struct client *)t;
     struct sim *s = c->sim;
-    touch(s);
+    sim_touch(s);
     struct flight *f = flight_new(s);
     memcpy(f->mad, mad, MAD_SIZE);
     if (!mad_is_response(mad[MAD_AT_METHOD]))
@@ -79,7 +73,7 @@ static int client_issm(struct transport *t, bool on, struct err *e)
     struct client *c = (struct client *)t;
     struct sim *s = c->sim;
     struct sim_port *p = &s->port[c->port];
-    touch(s);
+    sim_touch(s);
     if (c->issm == on)
         return 0;
     if (on && client_has_sm(s, p))

@@ -244,6 +244,12 @@ static inline bool has_lid(const struct sim_port *p, uint16_t lid)
 {
     return p->pi.lid != 0 && lid >= p->pi.lid && lid < p->pi.lid + (1u << p->pi.lmc);
 }
+// At every way in from outside the events: what happens, happens now.
+static inline void sim_touch(struct sim *s)
+{
+    if (!s->running)
+        s->now = loop_now(s->loop).ns;
+}
 struct sim_node *sim_node_by_guid(const struct sim *s, uint64_t guid);
 struct sim_port *sim_port_by(const struct sim *s, uint64_t node_guid, unsigned num);
 
