@@ -35,6 +35,8 @@ static int tap_send(struct transport *t, const uint8_t *mad, const struct mad_ad
     struct rig *r = (struct rig *)((char *)t - offsetof(struct rig, tap));
     if (r->on_send != NULL)
         r->on_send(r, mad);
+    if (r->take_send != NULL && r->take_send(r, mad, to))
+        return 0;
     return r->transport->ops->send(r->transport, mad, to, timeout_ns);
 }
 
@@ -61,6 +63,12 @@ static const struct transport_ops tap_ops = {
 static void tap_recv(void *arg, const uint8_t *mad, const struct mad_addr *from, int status)
 {
     struct rig *r = arg;
+    if (r->take_recv == NULL || !r->take_recv(r, mad, from, status))
+        r->tap.recv(r->tap.recv_arg, mad, from, status);
+}
+
+void rig_deliver(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status)
+{
     r->tap.recv(r->tap.recv_arg, mad, from, status);
 }
 

@@ -26,6 +26,9 @@ struct rig {
     unsigned sweeps, events;
     struct buf log; // "kind: text\n" of every event
     void (*on_send)(struct rig *r, const uint8_t *mad);
+    // A liar in between. True: taken, the MAD goes no further (towards the simulator, towards the engine).
+    bool (*take_send)(struct rig *r, const uint8_t *mad, const struct mad_addr *to);
+    bool (*take_recv)(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status);
     void *user;
 };
 
@@ -40,6 +43,8 @@ void rig_down(struct rig *r);
 void rig_sweeps(struct rig *r, unsigned n, int seconds);
 // Runs for that long.
 void rig_run(struct rig *r, int64_t ns);
+// Hands the engine a MAD as if it had come from the wire.
+void rig_deliver(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status);
 const struct sm_sweep *rig_last(const struct rig *r);
 uint64_t rig_count(const struct rig *r, uint8_t method, uint16_t attr_id); // MADs sent since the engine began
 uint64_t rig_events_of(const struct rig *r, const char *kind);
