@@ -35,7 +35,8 @@ uint8_t rchoice_port(const struct rchoice *c, const struct rgraph *g, uint32_t q
     return g->ports[r->first_port + round % r->num_ports];
 }
 
-// Where there are no levels the modulo says nothing; then the port that has the fewest destinations.
+// Where there are no levels, or they are not kept to, the modulo says nothing; then the port that has the
+// fewest destinations.
 static uint8_t choice_idle_port(const struct rchoice *c, const struct rgraph *g, uint32_t load[256])
 {
     uint8_t best = 0;
@@ -70,11 +71,18 @@ struct filling {
     struct fabric_tables *tab;
 };
 
-// What the sequence number is divided by where a path goes down: into how many ways the destinations below
-// were split to get here.
-static uint32_t down_divider(const struct filling *w, uint32_t s)
+// What is taken modulo the number of ways at s. Going up: the sequence number divided by the ways chosen
+// among below. Going down: divided by the ways into which the destinations below were split to get here. On a
+// full tree the remainder is then the same for all that come by, a mere rotation; adding it tells those apart
+// that the division does not, where a switch can go down by several neighbours (directors). Not so where the
+// edge is turned round (order.c) and leads to a higher rank: other switches of this rank go up there, and
+// must agree.
+static uint32_t digits(const struct filling *w, uint32_t s, const struct rchoice *ch, uint32_t seq)
 {
-    return w->width[w->c.cost[s] < w->g->n ? w->c.cost[s] : w->g->n];
+    if (!w->c.down[s])
+        return seq / w->divider[s];
+    uint32_t width = w->width[w->c.cost[s] < w->g->n ? w->c.cost[s] : w->g->n];
+    return seq / width + (ch->plain ? 0 : seq % width);
 }
 
 // Where it goes up: the choices made below, most of them where they differ; handed on to the candidates.
@@ -120,13 +128,13 @@ static void fill_column(struct filling *w, uint32_t t)
         }
         if (!w->c.down[s])
             hand_on(w, s, &ch);
-        uint32_t divider = w->c.down[s] ? down_divider(w, s) : w->divider[s];
-        bool tiered = w->o->tiered[g->comp[s]];
+        ch.plain = ch.num_groups == 1 || w->o->rank[g->g[ch.group[0]].peer] > w->o->rank[s];
+        bool modulo = w->o->tiered[g->comp[s]] && w->c.ordered;
         uint8_t *row = tables_row(w->tab, s);
         for (uint32_t i = g->doff[t]; i < g->doff[t + 1]; i++) {
             const struct rdest *d = &g->d[i];
-            row[d->lid] =
-                tiered ? rchoice_port(&ch, g, d->seq / divider) : choice_idle_port(&ch, g, w->load[s]);
+            row[d->lid] = modulo ? rchoice_port(&ch, g, digits(w, s, &ch, d->seq))
+                                 : choice_idle_port(&ch, g, w->load[s]);
         }
     }
 }

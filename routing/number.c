@@ -89,8 +89,8 @@ static uint32_t most_common(const uint32_t hist[256])
     return best;
 }
 
-// Numbers a leaf's hosts may take: so many that each leaf begins at the same uplink, when a leaf's hosts fill
-// its uplinks; when they fill half of them or fewer, leaves take turns.
+// Numbers a leaf's hosts may take: where they fill its uplinks, so many that each leaf begins at the same
+// uplink; where they leave some over, just as many as there are, so that all uplinks get a turn.
 static uint32_t stride_unit(const struct rgraph *g, const struct rorder *o, const uint32_t *leaf,
                             uint32_t num)
 {
@@ -100,7 +100,7 @@ static uint32_t stride_unit(const struct rgraph *g, const struct rorder *o, cons
         ups[uplinks_of(g, o, leaf[i])]++;
     }
     uint32_t w = most_common(widths), u = most_common(ups);
-    return w < u ? u / (u / w) : u;
+    return w * 8 < u * 7 ? w : u;
 }
 
 static void number_hosts(struct rgraph *g, const struct rorder *o, const uint32_t *leaf, uint32_t num)

@@ -82,6 +82,7 @@ struct rchoice {
     uint32_t num_groups, num_ports;
     uint32_t group[256]; // indices into rgraph.g
     bool even;           // all groups have as many ports
+    bool plain;          // going down: no rotation, see fill.c
 };
 #define RDIVIDER_MAX 32767
 void rchoice_add(struct rchoice *c, const struct rgraph *g, uint32_t group);

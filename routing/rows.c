@@ -31,6 +31,7 @@ struct chunk {
 // One way to leave a switch: its ports in the order in which destinations take them.
 struct ports {
     uint64_t mask[4]; // the candidate groups it was made from
+    bool plain;       // see fill.c
     uint32_t num;
     uint8_t port[256];
 };
@@ -176,7 +177,8 @@ static void hand_on_row(struct chunk *c, uint32_t s)
     }
 }
 
-static void make_ports(const struct rgraph *g, uint32_t s, const uint64_t mask[4], struct ports *p)
+static void make_ports(const struct rgraph *g, const uint32_t *rank, uint32_t s, const uint64_t mask[4],
+                       struct ports *p)
 {
     struct rchoice ch = {.num_groups = 0};
     for (uint32_t w = 0; w < 4; w++) {
@@ -184,21 +186,17 @@ static void make_ports(const struct rgraph *g, uint32_t s, const uint64_t mask[4
             rchoice_add(&ch, g, g->goff[s] + w * 64 + (uint32_t)__builtin_ctzll(m));
     }
     memcpy(p->mask, mask, sizeof(p->mask));
+    p->plain = ch.num_groups == 1 || rank[g->g[ch.group[0]].peer] > rank[s];
     p->num = ch.num_ports;
     for (uint32_t q = 0; q < p->num; q++)
         p->port[q] = rchoice_port(&ch, g, q);
 }
 
-// Entries of one switch for the destinations of another. Sequence numbers mostly rise by one, so there is
-// hardly a division.
-static void put_entries(const struct rrows *r, uint32_t from, uint32_t to, const struct ports *p,
-                        uint32_t divider, uint8_t *row)
+// Entries of one switch for the destinations of another, going up; digits() of fill.c. Sequence numbers
+// mostly rise by one, so there is hardly a division.
+static void put_up(const struct rrows *r, uint32_t from, uint32_t to, const struct ports *p, uint32_t divider,
+                   uint8_t *row)
 {
-    if (p->num == 1) {
-        for (uint32_t i = from; i < to; i++)
-            row[r->lid[i]] = p->port[0];
-        return;
-    }
     uint32_t seq = 0, rest = 0, at = 0;
     for (uint32_t i = from; i < to; i++) {
         if (i == from || r->seq[i] != seq + 1) {
@@ -211,6 +209,19 @@ static void put_entries(const struct rrows *r, uint32_t from, uint32_t to, const
         seq = r->seq[i];
         row[r->lid[i]] = p->port[at];
     }
+}
+
+// The same, going down.
+static void put_down(const struct rrows *r, uint32_t from, uint32_t to, const struct ports *p, uint32_t width,
+                     uint8_t *row)
+{
+    if (p->num == 1) {
+        for (uint32_t i = from; i < to; i++)
+            row[r->lid[i]] = p->port[0];
+        return;
+    }
+    for (uint32_t i = from; i < to; i++)
+        row[r->lid[i]] = p->port[(r->seq[i] / width + (p->plain ? 0 : r->seq[i] % width)) % p->num];
 }
 
 static void fill_switch(struct chunk *c, uint32_t s)
@@ -234,10 +245,11 @@ static void fill_switch(struct chunk *c, uint32_t s)
         for (uint32_t b = 0; b < planes; b++)
             mask[b / 8] |= (uint64_t)c->plane[b][j] << (b % 8 * 8);
         if (p.num == 0 || memcmp(mask, p.mask, sizeof(mask)) != 0)
-            make_ports(g, s, mask, &p);
-        uint32_t divider = down[j] != NO_PATH ? c->width[(size_t)down[j] * CHUNK + j]
-                                              : (uint32_t)c->divider[(size_t)s * CHUNK + j];
-        put_entries(r, g->doff[t], g->doff[t + 1], &p, divider, row);
+            make_ports(g, c->o->rank, s, mask, &p);
+        if (down[j] != NO_PATH)
+            put_down(r, g->doff[t], g->doff[t + 1], &p, c->width[(size_t)down[j] * CHUNK + j], row);
+        else
+            put_up(r, g->doff[t], g->doff[t + 1], &p, (uint32_t)c->divider[(size_t)s * CHUNK + j], row);
     }
 }
 
