@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,6 +107,15 @@ void list_item(struct list *l, const void *row)
         json_put_struct(b, l->schema, row);
     }
     l->n++;
+}
+
+void answer_unresolved(struct request *r, const char *what, int code, const struct err *e)
+{
+    answer_problem(r,
+                   code == -EEXIST   ? 409
+                   : code == -ENOENT ? 404
+                                     : 400,
+                   "%s \"%.120s\": %s", what, e->where, e->text);
 }
 
 struct list_tail {

@@ -169,6 +169,7 @@ struct api *api_new(const struct api_context *c, const struct api_opts *o, struc
     for (unsigned i = 0; i < c->num_fabrics; i++)
         a->view[i].src = c->fabric[i];
     streams_init(a);
+    jobs_init(a);
     if ((o->socket != NULL && o->socket[0] && listen_unix(a, o->socket, e) != 0) ||
         (o->port != 0 && listen_tcp(a, o->address ? o->address : "127.0.0.1", o->port, e) != 0)) {
         api_free(a);

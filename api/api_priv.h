@@ -13,7 +13,7 @@
 //     resolve.c    GUID, LID or name -> node and port
 //     render_*.c   handlers of GET
 //     actions.c    handlers of POST
-//     jobs.c       long computations on the worker pool
+//     jobs.c       long computations on the worker pool; compute.c: what the worker does
 //     stream.c     server-sent events
 //
 // A request (struct request) belongs to its connection and dies with it; handlers run to their end within
@@ -27,6 +27,7 @@
 #include <microhttpd.h>
 
 #include "api/api.h"
+#include "api/resolve.h"
 #include "api/schema.h"
 #include "api/uri.h"
 #include "lib/err.h"
@@ -93,8 +94,9 @@ struct api {
     struct {
         struct job *first; // newest first
         unsigned count;
-        uint64_t next_id;
+        uint64_t last_id;
         struct job *running;
+        struct loop_timer expire;
     } jobs;
 };
 
@@ -210,13 +212,6 @@ void view_changed(struct view *v);
 void view_done(struct view *v);
 
 // --- resolve.c ---
-struct place {
-    const struct node *node;
-    port_id port; // when the text named one; else PORT_NONE
-};
-#define RESOLVE_LID 1 // a number is a LID
-// -ENOENT (with likely names), -EEXIST (ambiguous, with candidates), -EINVAL, and *e.
-int resolve(const struct fabric *f, const char *text, int flags, struct place *ret, struct err *e);
 void answer_unresolved(struct request *r, const char *what, int code, const struct err *e);
 
 // --- handlers ---
@@ -257,6 +252,7 @@ const char *speed_word(const struct port_attrs *a);
 void streams_init(struct api *a);
 void streams_close(struct api *a); // all connections of streams end with the next turn of libmicrohttpd
 void streams_done(struct api *a);
+void jobs_init(struct api *a);
 void jobs_done(struct api *a);
 
 // --- render_lists.c ---

@@ -1,17 +1,360 @@
 // SPDX-License-Identifier: Apache-2.0
-// placeholder
+// Long computations: one runs on the worker pool at a time, others wait here, so that sweeps always find a
+// worker soon. A job outlives the request that made it, and the API when a worker still runs it at the end.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "api/api_priv.h"
-static const struct field job_fields[] = {{0}};
-const struct schema schema_job = {.name = "job", "A long computation", 1, job_fields};
-const struct schema schema_computation_body = {.name = "computation", "", 1, job_fields, true};
-void get_job(struct request *r)
+#include "api/compute.h"
+#include "lib/xalloc.h"
+
+#define JOBS_MAX 16
+#define JOB_KEPT (600 * MONO_S)
+#define COPY_MAX (256u << 10) // larger results are sent from where they are
+
+enum job_state {
+    JOB_WAITING,
+    JOB_RUNNING,
+    JOB_DONE,
+    JOB_FAILED,
+};
+
+struct job {
+    struct job *next;
+    struct api *api; // NULL: the API went while it ran
+    unsigned refs;   // the list's, and one for each answer under way
+    uint64_t id;
+    char *fabric;
+    enum job_state state;
+    int64_t created_ns, finished_ns;
+    mono_t finished;
+    struct computation c;
+    struct pool_job pool_job;
+};
+
+// --- rows ---
+
+struct error_row {
+    const char *text, *where;
+};
+static const struct field error_fields[] = {
+    {.name = "text", .type = FIELD_STR, .at = offsetof(struct error_row, text), "what happened"},
+    {.name = "where",
+     .type = FIELD_STR,
+     .at = offsetof(struct error_row, where),
+     "element or file; may be empty"},
+    {0},
+};
+static const struct schema schema_job_error = {
+    .name = "job_error", "Why a job failed", sizeof(struct error_row), error_fields};
+
+struct job_row {
+    const char *id, *kind, *fabric, *state, *result;
+    int64_t created_at, finished_at;
+    const struct error_row *error;
+};
+#define JOB(f) offsetof(struct job_row, f)
+static const char *const job_states[] = {"running", "done", "failed", NULL};
+static const char *const job_kinds[] = {"route-computation", NULL};
+static const struct field job_fields[] = {
+    {.name = "id", .type = FIELD_STR, .at = JOB(id), "its id in paths"},
+    {.name = "kind", .type = FIELD_STR, .at = JOB(kind), "what it computes", .name_of = job_kinds},
+    {.name = "fabric", .type = FIELD_STR, .at = JOB(fabric), "of which fabric"},
+    {.name = "state",
+     .type = FIELD_STR,
+     .at = JOB(state),
+     "running also while it waits",
+     .name_of = job_states},
+    {.name = "created_at", .type = FIELD_TIME, .at = JOB(created_at), "when it was asked for"},
+    {.name = "finished_at", .type = FIELD_TIME, .at = JOB(finished_at), "when it ended", .null = true},
+    {.name = "error", .type = FIELD_OBJ, .at = JOB(error), "why it failed", &schema_job_error, .null = true},
+    // The last one: a large result is sent from where it is, behind what stands before it.
+    {.name = "result",
+     .type = FIELD_RAW,
+     .at = JOB(result),
+     "what came out",
+     &schema_computation_result,
+     .null = true},
+    {0},
+};
+const struct schema schema_job = {.name = "job", "A long computation", sizeof(struct job_row), job_fields};
+
+static const char *const engines[] = {"auto", "updn", "minhop", NULL};
+static const struct field computation_fields[] = {
+    {.name = "engine", .type = FIELD_STR, .at = 0, "auto when absent", .name_of = engines},
+    {.name = "fail",
+     .type = FIELD_STRINGS,
+     .at = 0,
+     "elements that fail: \"node\", \"node[port]\", \"random:<percent>:<seed>\" of the links between "
+     "switches"},
+    {.name = "lft", .type = FIELD_BOOL, .at = 0, "the result carries the tables as text"},
+    {.name = "lft_path", .type = FIELD_STR, .at = 0, "the tables are written to this file; offline only"},
+    {0},
+};
+const struct schema schema_computation_body = {
+    .name = "computation", "Routes to be computed", 1, computation_fields, true};
+
+// --- life ---
+
+static void job_unref(struct job *j)
 {
-    answer_problem(r, 404, "no job %s", r->arg);
+    if (--j->refs > 0)
+        return;
+    fabric_unref(j->c.f);
+    compute_done(&j->c);
+    free(j->fabric);
+    free(j);
 }
-void post_route_computation(struct request *r)
+
+static bool unfinished(const struct job *j)
 {
-    answer_problem(r, 503, "not yet");
+    return j->state == JOB_WAITING || j->state == JOB_RUNNING;
 }
+
+static void work(void *arg, struct par *par)
+{
+    struct job *j = arg;
+    compute_run(&j->c, par);
+}
+
+static void start_next(struct api *a)
+{
+    struct job *j, *oldest = NULL;
+    if (a->jobs.running != NULL)
+        return;
+    for (j = a->jobs.first; j != NULL; j = j->next)
+        if (j->state == JOB_WAITING)
+            oldest = j;
+    if (oldest == NULL)
+        return;
+    oldest->state = JOB_RUNNING;
+    a->jobs.running = oldest;
+    pool_submit(a->c.pool, &oldest->pool_job);
+}
+
+static void done(void *arg)
+{
+    struct job *j = arg;
+    struct api *a = j->api;
+    if (a == NULL) {
+        job_unref(j);
+        return;
+    }
+    j->state = j->c.err.code == 0 ? JOB_DONE : JOB_FAILED;
+    j->finished_ns = wall_now_ns();
+    j->finished = loop_now(a->c.loop);
+    fabric_unref(j->c.f); // a result needs no snapshot
+    j->c.f = NULL;
+    a->jobs.running = NULL;
+    loop_timer_after(&a->jobs.expire, JOB_KEPT);
+    start_next(a);
+}
+
+static void drop(struct api *a, struct job **at)
+{
+    struct job *j = *at;
+    *at = j->next;
+    a->jobs.count--;
+    job_unref(j);
+}
+
+static void expire(void *arg)
+{
+    struct api *a = arg;
+    mono_t now = loop_now(a->c.loop);
+    bool left = false;
+    for (struct job **at = &a->jobs.first; *at != NULL;) {
+        bool old = !unfinished(*at) && mono_sub(now, (*at)->finished) >= JOB_KEPT;
+        left |= !old && !unfinished(*at);
+        if (old)
+            drop(a, at);
+        else
+            at = &(*at)->next;
+    }
+    if (left)
+        loop_timer_after(&a->jobs.expire, JOB_KEPT / 10);
+}
+
+// Room for one more: the oldest finished one goes. False when all are unfinished.
+static bool make_room(struct api *a)
+{
+    struct job **oldest = NULL;
+    if (a->jobs.count < JOBS_MAX)
+        return true;
+    for (struct job **at = &a->jobs.first; *at != NULL; at = &(*at)->next)
+        if (!unfinished(*at))
+            oldest = at;
+    if (oldest != NULL)
+        drop(a, oldest);
+    return oldest != NULL;
+}
+
+void jobs_init(struct api *a)
+{
+    loop_timer_init(&a->jobs.expire, a->c.loop, "api", expire, a);
+}
+
 void jobs_done(struct api *a)
 {
+    loop_timer_cancel(&a->jobs.expire);
+    while (a->jobs.first != NULL) {
+        struct job *j = a->jobs.first;
+        a->jobs.first = j->next;
+        j->api = NULL;
+        if (j->state != JOB_RUNNING) // else done() frees it
+            job_unref(j);
+    }
+}
+
+// --- requests ---
+
+static void fill_row(const struct job *j, struct job_row *row, struct error_row *error, char id[24])
+{
+    snprintf(id, 24, "%llu", (unsigned long long)j->id);
+    *row = (struct job_row){.id = id,
+                            .kind = job_kinds[0],
+                            .fabric = j->fabric,
+                            .state = j->state == JOB_DONE     ? "done"
+                                     : j->state == JOB_FAILED ? "failed"
+                                                              : "running",
+                            .created_at = j->created_ns,
+                            .finished_at = j->finished_ns};
+    if (j->state == JOB_FAILED) {
+        *error = (struct error_row){j->c.err.text, j->c.err.where};
+        row->error = error;
+    }
+}
+
+static bool take_elements(struct request *r, struct computation *c)
+{
+    json_t *fail = json_object_get(r->json, "fail"), *v;
+    size_t i, n = json_array_size(fail);
+    if (n > COMPUTE_FAIL_MAX) {
+        answer_problem(r, 400, "\"fail\" has %zu elements; at most %d", n, COMPUTE_FAIL_MAX);
+        return false;
+    }
+    c->fail = xcalloc(n + 1, sizeof(char *));
+    json_array_foreach(fail, i, v) c->fail[c->num_fail++] = xstrdup(json_string_value(v));
+    return true;
+}
+
+static bool take_path(struct request *r, struct computation *c)
+{
+    const char *path = json_string_value(json_object_get(r->json, "lft_path"));
+    if (path == NULL)
+        return true;
+    if (r->view->src->sm != NULL || r->view->src->offline == NULL || r->uid != geteuid()) {
+        answer_problem(r, 403, "lft_path is for weftd --offline and its own user; ask for \"lft\" instead");
+        return false;
+    }
+    c->lft_path = xstrdup(path);
+    return true;
+}
+
+static bool take_body(struct request *r, struct computation *c)
+{
+    const char *engine = json_string_value(json_object_get(r->json, "engine"));
+    c->engine = ROUTE_AUTO;
+    if (engine != NULL && route_engine_parse(engine, &c->engine) != 0) {
+        answer_problem(r, 400, "there is no engine \"%.40s\"", engine);
+        return false;
+    }
+    c->lft = json_is_true(json_object_get(r->json, "lft"));
+    return take_elements(r, c) && take_path(r, c);
+}
+
+void post_route_computation(struct request *r)
+{
+    struct api *a = r->api;
+    struct view *v = view_of(r);
+    struct computation c = {0};
+    struct job_row row;
+    char id[24];
+
+    if (v == NULL)
+        return;
+    if (!take_body(r, &c)) {
+        compute_done(&c);
+        return;
+    }
+    if (!make_room(a)) {
+        compute_done(&c);
+        answer_problem(r, 429, "%d jobs are unfinished; wait for one of them", JOBS_MAX);
+        return;
+    }
+    struct job *j = xcalloc(1, sizeof(*j));
+    *j = (struct job){.next = a->jobs.first,
+                      .api = a,
+                      .refs = 1,
+                      .id = ++a->jobs.last_id,
+                      .fabric = xstrdup(v->src->name),
+                      .created_ns = wall_now_ns(),
+                      .c = c,
+                      .pool_job = {.work = work, .done = done, .arg = j}};
+    j->c.f = fabric_ref(v->f);
+    a->jobs.first = j;
+    a->jobs.count++;
+    start_next(a);
+    fill_row(j, &row, NULL, id);
+    snprintf(r->location, sizeof(r->location), API_BASE "/jobs/%s", id);
+    answer_struct(r, 202, &schema_job, &row);
+}
+
+// --- answers larger than one likes to copy ---
+
+struct big_answer {
+    struct job *job;
+    struct buf head;
+};
+
+static void big_free(void *arg)
+{
+    struct big_answer *b = arg;
+    job_unref(b->job);
+    buf_done(&b->head);
+    free(b);
+}
+
+static void answer_big(struct request *r, struct job *j, const struct job_row *row)
+{
+    struct big_answer *b = xcalloc(1, sizeof(*b));
+    b->job = j;
+    j->refs++;
+    json_put_struct(&b->head, &schema_job, row);
+    b->head.len -= strlen("null}"); // result, the last field
+    struct MHD_IoVec part[] = {{b->head.data, b->head.len}, {j->c.result.data, j->c.result.len}, {"}\n", 2}};
+    r->status = 200;
+    r->type = "application/json";
+    r->response = MHD_create_response_from_iovec(part, 3, big_free, b);
+    if (r->response == NULL) {
+        big_free(b);
+        answer_problem(r, 503, "no memory for the answer");
+    }
+}
+
+void get_job(struct request *r)
+{
+    struct job *j = r->api->jobs.first;
+    struct error_row error;
+    struct job_row row;
+    char id[24];
+
+    for (; j != NULL; j = j->next) {
+        fill_row(j, &row, &error, id);
+        if (strcmp(id, r->arg) == 0)
+            break;
+    }
+    if (j == NULL) {
+        answer_problem(r, 404, "no job \"%.40s\"; finished ones are kept for ten minutes", r->arg);
+    } else if (j->state == JOB_DONE && j->c.lft && !r->listener->is_unix) {
+        answer_problem(r, 403, "a result with tables is read over the unix socket only");
+    } else if (j->state == JOB_DONE && j->c.result.len > COPY_MAX) {
+        answer_big(r, j, &row);
+    } else {
+        row.result = j->state == JOB_DONE ? j->c.result.data : NULL;
+        answer_struct(r, 200, &schema_job, &row);
+    }
 }

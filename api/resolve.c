@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api_priv.h"
+#include "api/resolve.h"
+#include "lib/buf.h"
 #include "lib/guid.h"
 
 #define CANDIDATES 10
@@ -155,11 +156,10 @@ int resolve(const struct fabric *f, const char *text, int flags, struct place *r
     return len > 0 ? with_port(f, text, len, num, ret, e) : unknown(f, text, e);
 }
 
-void answer_unresolved(struct request *r, const char *what, int code, const struct err *e)
+int resolve_element(const struct fabric *f, const char *text, struct place *ret, struct err *e)
 {
-    answer_problem(r,
-                   code == -EEXIST   ? 409
-                   : code == -ENOENT ? 404
-                                     : 400,
-                   "%s \"%.120s\": %s", what, e->where, e->text);
+    int rc = resolve(f, text, 0, ret, e);
+    if (rc == 0 && port_valid(ret->port) && text[strlen(text) - 1] != ']')
+        ret->port = PORT_NONE;
+    return rc;
 }

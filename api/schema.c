@@ -446,7 +446,7 @@ static json_t *type_openapi(const struct field *f)
     case FIELD_TIME:
         return json_pack("{s:s, s:s}", "type", "string", "format", "date-time");
     case FIELD_RAW:
-        return json_pack("{s:s}", "type", "object");
+        return f->sub != NULL ? ref_to(f->sub) : json_pack("{s:s}", "type", "object");
     case FIELD_OBJ:
         return ref_to(f->sub);
     case FIELD_LIST:
@@ -472,7 +472,7 @@ json_t *schema_field_openapi(const struct field *f)
         json_object_set_new(o, "minimum", json_real(f->min));
         json_object_set_new(o, "maximum", json_real(f->max));
     }
-    if (f->null && f->type == FIELD_OBJ)
+    if (f->null && f->sub != NULL)
         o = json_pack("{s:[o, {s:s}]}", "oneOf", o, "type", "null");
     else if (f->null)
         json_object_set_new(o, "type", json_pack("[O, s]", json_object_get(o, "type"), "null"));

@@ -12,6 +12,7 @@
 
 #define BEAT (15 * MONO_S)
 #define CHUNK (32u << 10) // a stream's own buffer is filled up to this
+#define FROM_DB 64        // events read at once by one that is far behind
 #define STREAMS_MAX 2000
 
 struct stream {
@@ -115,8 +116,7 @@ static void beat(void *arg)
 static void from_db(void *arg, const struct db_event *ev)
 {
     struct stream *s = arg;
-    if (wanted(s, ev->fabric, ev->kind))
-        put_frame(&s->out, ev);
+    put_frame(&s->out, ev);
     s->at = ev->id;
 }
 
@@ -138,9 +138,10 @@ static void fill(struct stream *s)
             }
             continue;
         }
-        struct db_event_query q = {.after_id = s->at, .limit = 64};
-        if (db_event_query(a->c.db, &q, from_db, s) <= 0)
-            s->at = a->streams.last_id; // pruned meanwhile, or cannot be read
+        struct db_event_query q = {.fabric = s->fabric, .kind = s->kind, .after_id = s->at, .limit = FROM_DB};
+        uint64_t newest = a->streams.last_id;
+        if (db_event_query(a->c.db, &q, from_db, s) < FROM_DB && s->at < newest)
+            s->at = newest; // no more of these, pruned meanwhile, or not to be read
     }
     if (s->beat && s->out.len == 0)
         buf_puts(&s->out, ": \n\n");

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/compute.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/resolve.h"
+#include "fabric/builder.h"
+#include "fabric/writer.h"
+#include "lib/mono.h"
+#include "lib/rng.h"
+#include "lib/xalloc.h"
+
+// --- LIDs where there are none ---
+
+static bool takes_lid(const struct fabric *f, const struct port *p)
+{
+    if (!port_is_end(f, p))
+        return false;
+    return fabric_node(f, p->node)->type == NODE_SWITCH || port_valid(p->peer);
+}
+
+// Whether all LIDs that the port says it has are its own: the first of two claimants keeps them.
+static bool keeps_lid(const struct fabric *f, const struct port *p)
+{
+    uint32_t i = (uint32_t)(p - f->port), n = 1u << (p->a.lmc & 7);
+    if (p->a.lid == 0 || p->a.lid + n - 1 > LID_UCAST_MAX)
+        return false;
+    for (uint32_t k = 0; k < n; k++)
+        if (f->lid_port[p->a.lid + k] != i)
+            return false;
+    return true;
+}
+
+struct numbering {
+    const struct fabric *f;
+    struct builder *b;
+    uint8_t *taken; // per LID
+    bool *seen;     // per port
+    uint32_t next;
+    bool full;
+};
+
+static void number_port(struct numbering *g, const struct port *p)
+{
+    struct port_attrs a = p->a;
+    if (g->seen[p - g->f->port] || !takes_lid(g->f, p))
+        return;
+    g->seen[p - g->f->port] = true;
+    if (keeps_lid(g->f, p))
+        return;
+    while (g->next <= LID_UCAST_MAX && g->taken[g->next])
+        g->next++;
+    if (g->next > LID_UCAST_MAX) {
+        g->full = true;
+        return;
+    }
+    a.lid = (uint16_t)g->next++;
+    a.lmc = 0;
+    builder_port(g->b, p->node, p->num, &a);
+}
+
+// Switch by switch the end ports cabled to it, then the switches themselves, then what hangs on no switch.
+static void number_all(struct numbering *g)
+{
+    const struct fabric *f = g->f;
+    for (uint32_t sw = 0; sw < f->num_switches; sw++) {
+        const struct node *n = fabric_switch(f, sw);
+        for (unsigned num = 1; num <= n->num_ports; num++) {
+            port_id peer = f->port[n->first_port + num].peer;
+            if (port_valid(peer))
+                number_port(g, fabric_port(f, peer));
+        }
+    }
+    for (uint32_t i = 0; i < f->num_ports; i++)
+        number_port(g, &f->port[i]);
+}
+
+const struct fabric *compute_number(const struct fabric *f, struct err *e)
+{
+    struct numbering g = {.f = f, .next = 1};
+    bool need = false;
+
+    for (uint32_t i = 0; i < f->num_ports && !need; i++)
+        need = takes_lid(f, &f->port[i]) && !keeps_lid(f, &f->port[i]);
+    if (!need)
+        return NULL;
+    g.taken = xcalloc(LID_UCAST_MAX + 1, 1);
+    g.seen = xcalloc(f->num_ports, sizeof(bool));
+    for (unsigned lid = 1; lid <= LID_UCAST_MAX; lid++)
+        g.taken[lid] = f->lid_port[lid] != ID_NONE;
+    g.b = builder_from(f);
+    number_all(&g);
+    free(g.taken);
+    free(g.seen);
+    if (!g.full)
+        return builder_seal(g.b, f->generation, NULL);
+    builder_free(g.b);
+    err_set(e, -ENOSPC, NULL, "the fabric has more end ports than the %d LIDs there are", LID_UCAST_MAX);
+    return NULL;
+}
+
+// --- failures ---
+
+struct trunk {
+    uint64_t guid;
+    uint32_t port;
+    uint8_t num;
+};
+
+static int by_end(const void *a, const void *b)
+{
+    const struct trunk *x = a, *y = b;
+    if (x->guid != y->guid)
+        return x->guid < y->guid ? -1 : 1;
+    return (x->num > y->num) - (x->num < y->num);
+}
+
+// Links between switches, each by its end of the smaller GUID and number, in this order: the same ones
+// whatever the order of nodes in a file.
+static struct trunk *trunks(const struct fabric *f, size_t *ret_n)
+{
+    struct trunk *t = xcalloc(f->num_links + 1, sizeof(*t));
+    size_t n = 0;
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        const struct node *a = fabric_node(f, p->node), *z = fabric_peer_node(f, p);
+        if (z == NULL || a->type != NODE_SWITCH || z->type != NODE_SWITCH)
+            continue;
+        const struct port *q = fabric_port(f, p->peer);
+        if (a->guid < z->guid || (a->guid == z->guid && p->num < q->num))
+            t[n++] = (struct trunk){a->guid, i, p->num};
+    }
+    qsort(t, n, sizeof(*t), by_end);
+    *ret_n = n;
+    return t;
+}
+
+static int fail_random(const struct fabric *f, struct builder *b, const char *text, struct err *e)
+{
+    char *end, *end2;
+    double percent = strtod(text + strlen("random:"), &end);
+    unsigned long long seed = *end == ':' ? strtoull(end + 1, &end2, 10) : 0;
+    if (*end != ':' || end2 == end + 1 || *end2 != 0 || !(percent >= 0 && percent <= 100))
+        return err_set(e, -EINVAL, text, "must be random:<percent>:<seed>, such as random:1:7");
+    size_t n;
+    struct trunk *t = trunks(f, &n);
+    struct rng rng;
+    rng_init(&rng, seed);
+    size_t k = (size_t)((double)n * percent / 100 + 0.5);
+    for (size_t i = 0; i < k; i++) { // the first k of a shuffle
+        size_t j = i + rng_below(&rng, (uint32_t)(n - i));
+        struct trunk x = t[i];
+        t[i] = t[j];
+        t[j] = x;
+        const struct port *p = &f->port[t[i].port];
+        builder_exclude(b, p->node, p->num, PORT_EXCLUDED_BY_OPERATOR);
+    }
+    free(t);
+    return 0;
+}
+
+static int fail_one(const struct fabric *f, struct builder *b, const char *text, bool *failed, struct err *e)
+{
+    struct place at;
+    if (strncmp(text, "random:", 7) == 0)
+        return fail_random(f, b, text, e);
+    int rc = resolve_element(f, text, &at, e);
+    if (rc != 0)
+        return rc;
+    node_id id = {(uint32_t)(at.node - f->node)};
+    if (port_valid(at.port)) {
+        if (!port_valid(fabric_port(f, at.port)->peer))
+            return err_set(e, -ENOENT, text, "the port has no link that could fail");
+        builder_exclude(b, id, fabric_port(f, at.port)->num, PORT_EXCLUDED_BY_OPERATOR);
+        return 0;
+    }
+    for (unsigned num = 1; num <= at.node->num_ports; num++)
+        builder_exclude(b, id, num, PORT_EXCLUDED_BY_OPERATOR);
+    failed[id.i] = true;
+    return 0;
+}
+
+const struct fabric *compute_fail(const struct fabric *f, char *const *fail, size_t n, bool *failed,
+                                  struct err *e)
+{
+    struct builder *b = builder_from(f);
+    for (size_t i = 0; i < n; i++)
+        if (fail_one(f, b, fail[i], failed, e) != 0) {
+            builder_free(b);
+            return NULL;
+        }
+    return builder_seal(b, f->generation, NULL);
+}
+
+// --- the result ---
+
+struct verify_row {
+    bool ok;
+    double seconds;
+    int64_t pairs, disconnected, unreached, max_hops;
+    const char *counterexample;
+};
+#define VERIFY(f) offsetof(struct verify_row, f)
+static const struct field verify_fields[] = {
+    {.name = "ok", .type = FIELD_BOOL, .at = VERIFY(ok), "the tables are proved"},
+    {.name = "seconds", .type = FIELD_NUM, .at = VERIFY(seconds), "time of the proof"},
+    {.name = "pairs", .type = FIELD_INT, .at = VERIFY(pairs), "(leaf, destination) pairs walked"},
+    {.name = "disconnected",
+     .type = FIELD_INT,
+     .at = VERIFY(disconnected),
+     "pairs without any path of cables"},
+    {.name = "unreached", .type = FIELD_INT, .at = VERIFY(unreached), "pairs that should arrive and do not"},
+    {.name = "max_hops", .type = FIELD_INT, .at = VERIFY(max_hops), "longest path in switches"},
+    {.name = "counterexample",
+     .type = FIELD_STR,
+     .at = VERIFY(counterexample),
+     "a path or cycle that fails",
+     .null = true},
+    {0},
+};
+static const struct schema schema_verify = {
+    .name = "verify", "The proof", sizeof(struct verify_row), verify_fields};
+
+struct changed_row {
+    int64_t entries, blocks, switches;
+};
+#define CHANGED(f) offsetof(struct changed_row, f)
+static const struct field changed_fields[] = {
+    {.name = "entries", .type = FIELD_INT, .at = CHANGED(entries), "table entries that differ"},
+    {.name = "blocks", .type = FIELD_INT, .at = CHANGED(blocks), "blocks of 64 entries that differ"},
+    {.name = "switches", .type = FIELD_INT, .at = CHANGED(switches), "switches with such entries"},
+    {0},
+};
+static const struct schema schema_changed = {
+    .name = "changed", "What the failures move in the tables", sizeof(struct changed_row), changed_fields};
+
+struct failed_row {
+    int64_t nodes, links;
+};
+static const struct field failed_fields[] = {
+    {.name = "nodes", .type = FIELD_INT, .at = offsetof(struct failed_row, nodes), "nodes that failed"},
+    {.name = "links",
+     .type = FIELD_INT,
+     .at = offsetof(struct failed_row, links),
+     "links that failed, theirs too"},
+    {0},
+};
+static const struct schema schema_failed = {
+    .name = "failed", "What failed", sizeof(struct failed_row), failed_fields};
+
+struct result_row {
+    const char *engine, *why, *quality, *lft;
+    double seconds;
+    int64_t lft_bytes, peak_rss_bytes, lids;
+    const struct verify_row *verify;
+    const struct changed_row *changed;
+    const struct failed_row *failed;
+};
+#define RESULT(f) offsetof(struct result_row, f)
+static const struct field result_fields[] = {
+    {.name = "engine", .type = FIELD_STR, .at = RESULT(engine), "what ran"},
+    {.name = "why", .type = FIELD_STR, .at = RESULT(why), "why it was chosen"},
+    {.name = "seconds", .type = FIELD_NUM, .at = RESULT(seconds), "time of the computation alone"},
+    {.name = "lft_bytes", .type = FIELD_INT, .at = RESULT(lft_bytes), "size of the tables"},
+    {.name = "peak_rss_bytes", .type = FIELD_INT, .at = RESULT(peak_rss_bytes), "most memory weftd has had"},
+    {.name = "lids", .type = FIELD_INT, .at = RESULT(lids), "highest LID"},
+    {.name = "verify", .type = FIELD_OBJ, .at = RESULT(verify), "the proof", &schema_verify},
+    {.name = "quality",
+     .type = FIELD_RAW,
+     .at = RESULT(quality),
+     "not computed in this version",
+     .null = true},
+    {.name = "changed",
+     .type = FIELD_OBJ,
+     .at = RESULT(changed),
+     "against the routes without failures; null when nothing was to fail",
+     &schema_changed,
+     .null = true},
+    {.name = "failed", .type = FIELD_OBJ, .at = RESULT(failed), "what failed", &schema_failed},
+    {.name = "lft", .type = FIELD_STR, .at = RESULT(lft), "the tables as OpenSM dumps them", .null = true},
+    {0},
+};
+const struct schema schema_computation_result = {.name = "computation_result",
+                                                 "Routes that were computed and proved",
+                                                 sizeof(struct result_row),
+                                                 result_fields};
+
+// The tables' text, bounded: a FILE that refuses what goes beyond.
+static ssize_t bounded_write(void *arg, const char *p, size_t n)
+{
+    struct buf *b = arg;
+    if (b->len + n > COMPUTE_LFT_MAX)
+        return 0;
+    buf_add(b, p, n);
+    return (ssize_t)n;
+}
+
+static int dump_text(const struct fabric *f, const struct fabric_tables *t, struct buf *b, struct err *e)
+{
+    FILE *out = fopencookie(b, "w", (cookie_io_functions_t){.write = bounded_write});
+    if (out == NULL)
+        return err_set(e, -ENOMEM, "lft", "the tables cannot be written out");
+    int rc = write_lft_dump(f, t, out);
+    if (fclose(out) != 0 || rc != 0)
+        return err_set(e, -EFBIG, "lft", "the tables are more than %u MiB of text; ask for a file (lft_path)",
+                       COMPUTE_LFT_MAX >> 20);
+    return 0;
+}
+
+static int dump_file(const struct fabric *f, const struct fabric_tables *t, const char *path, struct err *e)
+{
+    FILE *out = fopen(path, "we");
+    if (out == NULL)
+        return err_set(e, -errno, path, "cannot be written (%s)", strerror(errno));
+    int rc = write_lft_dump(f, t, out);
+    if (fclose(out) != 0 || rc != 0)
+        return err_set(e, -EIO, path, "could not be written in full");
+    return 0;
+}
+
+// Entries of switches that are still there; a failed switch's own table is nobody's concern.
+static void compare(const struct fabric *f, const struct fabric_tables *a, const struct fabric_tables *b,
+                    const bool *failed, struct changed_row *ret)
+{
+    uint32_t lids = a->lids > b->lids ? a->lids : b->lids;
+    for (uint32_t sw = 0; sw < a->num_switches && sw < b->num_switches; sw++) {
+        int64_t before = ret->entries;
+        if (failed[f->switch_node[sw]])
+            continue;
+        for (uint32_t lid = 0; lid < lids; lid += LFT_BLOCK) {
+            int64_t n = 0;
+            for (uint32_t k = lid; k < lid + LFT_BLOCK; k++)
+                n += tables_port(a, sw, (uint16_t)k) != tables_port(b, sw, (uint16_t)k);
+            ret->entries += n;
+            ret->blocks += n > 0;
+        }
+        ret->switches += ret->entries > before;
+    }
+}
+
+struct run {
+    struct computation *c;
+    struct par *par;
+    const struct fabric *numbered, *edited; // NULL where the one before will do
+    struct route_result base, result;
+    bool *failed;
+    struct buf lft;
+};
+
+static int route(struct run *r, const struct fabric *f, struct route_result *ret, double *ret_seconds)
+{
+    struct route_opts o = {.engine = r->c->engine, .par = r->par};
+    mono_t began = mono_now();
+    int rc = route_compute(f, &o, ret, &r->c->err);
+    *ret_seconds = mono_seconds(mono_sub(mono_now(), began));
+    return rc;
+}
+
+static void render(struct run *r, const struct fabric *f, double seconds)
+{
+    struct computation *c = r->c;
+    const struct fabric *whole = r->numbered != NULL ? r->numbered : c->f;
+    const struct fabric_tables *t = r->result.tables;
+    struct verify_opts v = {.par = r->par};
+    struct route_proof *proof = xcalloc(1, sizeof(*proof));
+    struct changed_row changed = {0};
+    struct failed_row failed = {.links = (int64_t)whole->num_links - f->num_links};
+    mono_t began = mono_now();
+
+    route_verify(f, t, &v, proof);
+    struct verify_row verify = {.ok = proof->ok,
+                                .seconds = mono_seconds(mono_sub(mono_now(), began)),
+                                .pairs = (int64_t)proof->pairs,
+                                .disconnected = (int64_t)proof->disconnected,
+                                .unreached = (int64_t)proof->unreached,
+                                .max_hops = proof->max_hops,
+                                .counterexample = proof->counter_example[0] ? proof->counter_example : NULL};
+    for (uint32_t i = 0; i < f->num_nodes; i++)
+        failed.nodes += r->failed[i];
+    if (r->base.tables != NULL)
+        compare(f, r->base.tables, t, r->failed, &changed);
+    json_put_struct(&c->result, &schema_computation_result,
+                    &(struct result_row){.engine = route_engine_name(r->result.engine),
+                                         .why = r->result.why,
+                                         .seconds = seconds,
+                                         .lft_bytes = (int64_t)tables_bytes(t),
+                                         .peak_rss_bytes = (int64_t)peak_rss_bytes(),
+                                         .lids = t->top_lid,
+                                         .verify = &verify,
+                                         .changed = r->base.tables != NULL ? &changed : NULL,
+                                         .failed = &failed,
+                                         .lft = c->lft ? r->lft.data ? r->lft.data : "" : NULL});
+    free(proof);
+}
+
+static void run(struct run *r)
+{
+    struct computation *c = r->c;
+    const struct fabric *f = c->f;
+    double seconds;
+
+    r->numbered = compute_number(f, &c->err);
+    if (c->err.code != 0)
+        return;
+    if (r->numbered != NULL)
+        f = r->numbered;
+    if (c->num_fail > 0) {
+        r->edited = compute_fail(f, c->fail, c->num_fail, r->failed, &c->err);
+        if (r->edited == NULL || route(r, f, &r->base, &seconds) != 0)
+            return;
+        f = r->edited;
+    }
+    if (route(r, f, &r->result, &seconds) != 0)
+        return;
+    if (c->lft && dump_text(f, r->result.tables, &r->lft, &c->err) != 0)
+        return;
+    if (c->lft_path != NULL && dump_file(f, r->result.tables, c->lft_path, &c->err) != 0)
+        return;
+    render(r, f, seconds);
+}
+
+void compute_run(struct computation *c, struct par *par)
+{
+    struct run r = {.c = c, .par = par, .failed = xcalloc(c->f->num_nodes + 1, sizeof(bool))};
+
+    run(&r);
+    // Made here and seen by nobody else: freed here.
+    tables_unref(r.base.tables);
+    tables_unref(r.result.tables);
+    fabric_unref(r.edited);
+    fabric_unref(r.numbered);
+    free(r.failed);
+    buf_done(&r.lft);
+}
+
+void compute_done(struct computation *c)
+{
+    for (size_t i = 0; i < c->num_fail; i++)
+        free(c->fail[i]);
+    free(c->fail);
+    free(c->lft_path);
+    buf_done(&c->result);
+}
