@@ -29,6 +29,7 @@ struct cli {
     char *fabric_name;
     bool partial; // a list could not be read to its end
     bool quiet;   // no progress: stderr is no terminal
+    bool told;    // progress stands on the line
 };
 
 // "weft: where: text" on stderr, escaped.

@@ -117,20 +117,31 @@ static bool take_op(struct focus *f, enum op *ret)
     return false;
 }
 
+// The whole of n bytes as a number, a unit allowed.
+static bool read_number(const char *s, size_t n, bool unit, double *ret)
+{
+    char text[64], *end;
+    if (n == 0 || n >= sizeof(text))
+        return false;
+    snprintf(text, sizeof(text), "%.*s", (int)n, s);
+    *ret = strtod(text, &end);
+    return end != text && (*end == 0 || (unit && strcmp(end, "G") == 0));
+}
+
 // "400", "400G", "1..4"
 static void parse_number(struct value *v)
 {
-    char *end;
-    v->low = v->high = strtod(v->text, &end);
-    if (end == v->text)
-        return;
-    if (end[0] == '.' && end[1] == '.' && end[2]) {
-        char *last;
-        v->high = strtod(end + 2, &last);
-        v->is_range = v->is_number = *last == 0;
+    const char *dots = strstr(v->text, "..");
+    size_t n = strlen(v->text);
+
+    if (dots == NULL) {
+        v->is_number = read_number(v->text, n, true, &v->low);
+        v->high = v->low;
         return;
     }
-    v->is_number = *end == 0 || strcmp(end, "G") == 0;
+    size_t first = (size_t)(dots - v->text);
+    v->is_range = v->is_number =
+        read_number(v->text, first, false, &v->low) && read_number(dots + 2, n - first - 2, false, &v->high);
 }
 
 static struct value *parse_value(struct focus *f)

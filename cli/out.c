@@ -435,6 +435,65 @@ void out_newline(struct out *o)
     buf_putc(&o->text, '\n');
 }
 
+// Bytes at p that take no column: an escape sequence of ours.
+static size_t sequence(const char *p)
+{
+    return p[0] == '\033' && p[1] == '[' ? strcspn(p, "m") + (strchr(p, 'm') != NULL) : 0;
+}
+
+// Bytes of the word at p, with the blanks before it; and its columns.
+static size_t next_word(const char *p, unsigned *ret_columns)
+{
+    struct buf plain = {0};
+    const char *start = p;
+    bool word = false;
+
+    buf_puts(&plain, "");
+    while (*p && !(word && *p == ' ')) {
+        size_t skip = sequence(p);
+        word |= skip == 0 && *p != ' ';
+        if (skip == 0)
+            buf_putc(&plain, *p);
+        p += skip ? skip : 1;
+    }
+    *ret_columns = text_width(plain.data);
+    buf_done(&plain);
+    return (size_t)(p - start);
+}
+
+void out_wrap(struct out *o, unsigned indent)
+{
+    struct buf line = {0};
+    size_t start = o->text.len;
+    unsigned at = 0, columns;
+
+    while (start > 0 && o->text.data[start - 1] != '\n')
+        start--;
+    if (o->width == 0 || o->text.len == start) {
+        out_newline(o);
+        return;
+    }
+    buf_add(&line, o->text.data + start, o->text.len - start);
+    o->text.data[o->text.len = start] = 0;
+    for (const char *p = line.data; *p;) {
+        size_t n = next_word(p, &columns);
+        if (at > indent && at + columns > o->width) {
+            out_newline(o);
+            for (at = 0; at < indent; at++)
+                buf_putc(&o->text, ' ');
+            size_t blanks = strspn(p, " ");
+            p += blanks;
+            n -= blanks;
+            columns -= (unsigned)blanks;
+        }
+        buf_add(&o->text, p, n);
+        at += columns;
+        p += n;
+    }
+    out_newline(o);
+    buf_done(&line);
+}
+
 int out_flush(struct out *o)
 {
     size_t at = 0;

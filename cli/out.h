@@ -58,7 +58,9 @@ json_t *out_pack(const struct field *fields, json_t *item); // the object that J
 void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void out_paint(struct out *o, enum colour c, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void out_newline(struct out *o);
-int out_flush(struct out *o); // 0 or negative errno
+void out_wrap(struct out *o,
+              unsigned indent); // a newline; the line is wrapped to the terminal, between words
+int out_flush(struct out *o);   // 0 or negative errno
 
 // Values by path ("peer.name"); NULL, "" or 0 where there is none or it has another type.
 json_t *js_at(json_t *o, const char *path);

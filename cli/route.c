@@ -63,29 +63,27 @@ static void number_hops(json_t *hops)
     json_array_foreach(hops, i, h) json_object_set_new(h, "hop", json_integer((json_int_t)i + 1));
 }
 
-// An end is an object or a name.
-static const char *end_name(json_t *route, const char *key)
+static void draw_end(struct out *o, json_t *end)
 {
-    json_t *v = json_object_get(route, key);
-    if (!json_is_object(v))
-        return js_str(route, key);
-    return js_str(v, "name")[0] ? js_str(v, "name") : js_str(v, "guid");
+    out_paint(o, COLOUR_BOLD, "%s", js_str(end, "name")[0] ? js_str(end, "name") : js_str(end, "guid"));
+    if (js_int(end, "port") > 0)
+        out_printf(o, "/%lld", js_int(end, "port"));
 }
 
 static void draw_route(struct out *o, json_t *r)
 {
     json_t *hops = json_object_get(r, "hops");
 
-    out_paint(o, COLOUR_BOLD, "%s -> %s", end_name(r, "from"), end_name(r, "to"));
-    if (js_int(r, "lid") > 0)
-        out_printf(o, " (LID %lld)", js_int(r, "lid"));
-    out_printf(o, "  ");
+    draw_end(o, json_object_get(r, "from"));
+    out_printf(o, " -> ");
+    draw_end(o, json_object_get(r, "to"));
+    out_printf(o, " (LID %lld)  ", js_int(r, "lid"));
     if (js_true(r, "reached"))
         out_paint(o, COLOUR_GREEN, "reached");
     else
         out_paint(o, COLOUR_RED, "NOT REACHED");
-    if (js_str(r, "text")[0] != 0)
-        out_printf(o, "  %s", js_str(r, "text"));
+    if (js_str(r, "error")[0] != 0)
+        out_printf(o, ": %s", js_str(r, "error"));
     out_newline(o);
     if (json_array_size(hops) > 0)
         out_list(o, hop_fields, hops);
@@ -261,7 +259,7 @@ static void draw_values(struct out *o, const char *head, const char *name, json_
         out_printf(o, "  %s %s", key, b.len ? b.data : "-");
         buf_done(&b);
     }
-    out_newline(o);
+    out_wrap(o, 11);
 }
 
 static void draw_result(struct out *o, const char *what, json_t *r)
@@ -273,7 +271,7 @@ static void draw_result(struct out *o, const char *what, json_t *r)
     out_paint(o, COLOUR_BOLD, "%s", what);
     out_printf(o, "  %s engine", js_str(r, "engine"));
     out_printf(o, js_str(r, "why")[0] ? " (%s)" : "%s", js_str(r, "why"));
-    out_newline(o);
+    out_wrap(o, 11);
     out_printf(o, "  proof    ");
     if (js_true(verify, "ok"))
         out_paint(o, COLOUR_GREEN, "proved");
@@ -282,7 +280,7 @@ static void draw_result(struct out *o, const char *what, json_t *r)
     text_count(&bytes, js_int(verify, "pairs"));
     out_printf(o, ": %s pairs in %.3f s%s%s", bytes.data, js_num(verify, "seconds"), counter[0] ? "; " : "",
                counter);
-    out_newline(o);
+    out_wrap(o, 11);
     json_object_foreach(q, key, v)
     {
         draw_values(o, head, key, v);
@@ -292,7 +290,7 @@ static void draw_result(struct out *o, const char *what, json_t *r)
         draw_values(o, "changed", "", json_object_get(r, "changed"));
     out_printf(o, "  cost     %.3f s, tables %.1f MB, peak memory %.1f MB", js_num(r, "seconds"),
                js_num(r, "lft_bytes") / 1e6, js_num(r, "peak_rss_bytes") / 1e6);
-    out_newline(o);
+    out_wrap(o, 11);
     buf_done(&bytes);
 }
 

@@ -57,14 +57,16 @@ void cli_progress(struct cli *c, const char *fmt, ...)
     va_end(ap);
     text_escape(&b, s, false);
     fprintf(stderr, "\r\033[K%.78s", b.data ? b.data : "");
+    c->told = true;
     buf_done(&b);
     free(s);
 }
 
 void cli_progress_end(struct cli *c)
 {
-    if (!c->quiet)
+    if (c->told)
         fputs("\r\033[K", stderr);
+    c->told = false;
 }
 
 bool cli_sleep(double seconds)

@@ -103,6 +103,7 @@ static const struct field phase_fields[] = {
 };
 
 static const struct field mad_fields[] = {
+    {.key = "class", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
     {.key = "method", .title = "METHOD"},
     {.key = "attribute", .title = "ATTRIBUTE"},
     {.key = "requests", .title = "REQUESTS", .kind = FIELD_COUNT},
@@ -460,9 +461,9 @@ static int show_sweep(struct cli *c, long long id)
         rc = CLI_OK;
     }
     json_decref(items);
-    return rc == CLI_OK
-               ? rc
-               : cli_fail(CLI_USAGE, c->args.word[0], "no such sweep is remembered; see: weft sweep");
+    if (rc != CLI_OK)
+        rc = cli_fail(CLI_USAGE, c->args.word[0], "no such sweep is remembered; see: weft sweep");
+    return rc;
 }
 
 int cmd_sweep(struct cli *c)

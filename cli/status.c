@@ -10,6 +10,7 @@
 
 #define WAIT_DEFAULT 600
 #define POLL_SECONDS 0.2
+#define LABEL 11 // columns before what a line says
 
 static const struct field fabric_fields[] = {
     {.key = "name"},
@@ -82,7 +83,7 @@ static void head_line(struct out *o, json_t *f)
         out_printf(o, "  ");
         count_of(o, js_int(f, "links"), "link", "links");
     }
-    out_newline(o);
+    out_wrap(o, LABEL);
 }
 
 static void label(struct out *o, const char *text)
@@ -104,7 +105,7 @@ static void sm_line(struct out *o, json_t *f)
     out_printf(o, "%s", js_str(f, "transport"));
     if (js_int(f, "exceptions") > 0)
         out_paint(o, COLOUR_YELLOW, ", %lld not answering", js_int(f, "exceptions"));
-    out_newline(o);
+    out_wrap(o, LABEL);
 }
 
 static void route_line(struct out *o, json_t *f)
@@ -128,11 +129,11 @@ static void route_line(struct out *o, json_t *f)
         out_printf(o, ", ");
         count_of(o, js_int(r, "disconnected"), "disconnected", "disconnected");
     }
-    out_newline(o);
+    out_wrap(o, LABEL);
     if (js_str(r, "counter_example")[0] != 0) {
         label(o, "");
         out_paint(o, COLOUR_RED, "%s", js_str(r, "counter_example"));
-        out_newline(o);
+        out_wrap(o, LABEL);
     }
 }
 
@@ -161,7 +162,7 @@ static void sweep_line(struct out *o, json_t *s)
         out_printf(o, ", %lld retries", js_int(s, "retries"));
     json_array_foreach(json_object_get(s, "phases"), i, p)
         out_printf(o, "%s%s %.3f", i ? ", " : ": ", js_str(p, "name"), js_num(p, "seconds"));
-    out_newline(o);
+    out_wrap(o, LABEL);
 }
 
 static void finding_line(struct out *o, json_t *f)
@@ -181,7 +182,7 @@ static void finding_line(struct out *o, json_t *f)
     }
     if (js_int(f, "findings.error") + js_int(f, "findings.warning") > 0)
         out_printf(o, "   (weft finding)");
-    out_newline(o);
+    out_wrap(o, LABEL);
 }
 
 static void problem_lines(struct out *o, json_t *f)
@@ -192,13 +193,13 @@ static void problem_lines(struct out *o, json_t *f)
     if (js_str(f, "error.text")[0] != 0 && json_array_size(json_object_get(f, "advice")) == 0) {
         const char *where = js_str(f, "error.where");
         out_paint(o, COLOUR_RED, "  error    %s%s%s", where, where[0] ? ": " : "", js_str(f, "error.text"));
-        out_newline(o);
+        out_wrap(o, LABEL);
     }
     json_array_foreach(json_object_get(f, "advice"), i, a)
     {
         out_paint(o, is_well(js_str(f, "state")) ? COLOUR_YELLOW : COLOUR_RED, "  next     ");
         out_printf(o, "%s", json_string_value(a) ? json_string_value(a) : "");
-        out_newline(o);
+        out_wrap(o, LABEL);
     }
 }
 
@@ -241,11 +242,11 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
     }
     if (js_str(status, "database")[0] != 0) {
         out_paint(o, COLOUR_RED, "database cannot be written: %s", js_str(status, "database"));
-        out_newline(o);
+        out_wrap(o, LABEL);
     }
     if (json_array_size(fabrics) == 0) {
         out_printf(o, "no fabric is managed; see /etc/weft/weft.yaml");
-        out_newline(o);
+        out_wrap(o, LABEL);
     }
 }
 

@@ -160,8 +160,8 @@ static int parse_offset(const char *s, int *ret_seconds)
         *ret_seconds = 0;
         return 0;
     }
-    if ((s[0] != '+' && s[0] != '-') || sscanf(s + 1, "%2d:%2d%n", &h, &m, &n) != 2 || s[1 + n] != 0 ||
-        h > 23 || m > 59)
+    if ((s[0] != '+' && s[0] != '-') || strlen(s) != 6 || s[3] != ':' ||
+        sscanf(s + 1, "%2d:%2d%n", &h, &m, &n) != 2 || s[1 + n] != 0 || h > 23 || m > 59)
         return -EINVAL;
     *ret_seconds = (s[0] == '-' ? -1 : 1) * (h * 3600 + m * 60);
     return 0;

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text for terminals: nothing hostile gets through, columns are right, times and words are read right.
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "cli/text.h"
+#include "lib/rng.h"
+
+static char *escaped(const char *s, bool utf8)
+{
+    struct buf b = {0};
+    buf_puts(&b, "");
+    text_escape(&b, s, utf8);
+    return buf_take(&b);
+}
+
+static void check(const char *s, bool utf8, const char *want)
+{
+    char *e = escaped(s, utf8);
+    assert_string_equal(e, want);
+    free(e);
+}
+
+static void test_escape(void **state)
+{
+    check("leaf-1/33 \\x", true, "leaf-1/33 \\x");
+    check("a\033[2Jb\r\n\t\x7f", true, "a\\x1b[2Jb\\x0d\\n\\t\\x7f");
+    check("B\xc3\xa9ziers", true, "B\xc3\xa9ziers");
+    check("B\xc3\xa9ziers", false, "B\\u{e9}ziers");
+    check("\xc2\x9b"
+          "31m",
+          true, "\\u{9b}31m"); // CSI of C1
+    check("a\xe2\x80\xae"
+          "b",
+          true, "a\\u{202e}b"); // right-to-left override
+    check("a\xe2\x81\xa6\xe2\x80\x8b"
+          "b",
+          true, "a\\u{2066}\\u{200b}b");
+    check("\xff\xc3", true, "\\xff\\xc3");                            // broken
+    check("\xc0\xaf\xed\xa0\x80", true, "\\xc0\\xaf\\xed\\xa0\\x80"); // overlong, surrogate
+    check("\xf3\xa0\x80\xa1", true, "\\u{e0021}");                    // tags
+}
+
+// Whatever comes in: no control character, no broken UTF-8 comes out.
+static void test_escape_random(void **state)
+{
+    struct rng r;
+    rng_init(&r, 7);
+    for (int i = 0; i < 20000; i++) {
+        char s[24];
+        size_t n = rng_below(&r, 23);
+        for (size_t k = 0; k < n; k++)
+            s[k] = (char)(1 + rng_below(&r, 255));
+        s[n] = 0;
+        for (int utf8 = 0; utf8 < 2; utf8++) {
+            char *e = escaped(s, utf8);
+            for (const char *p = e; *p; p++) {
+                assert_true((unsigned char)*p >= 0x20 && *p != 0x7f);
+                if (!utf8)
+                    assert_true((unsigned char)*p < 0x80);
+            }
+            assert_int_not_equal(mbstowcs(NULL, e, 0), (size_t)-1);
+            char *again = escaped(e, utf8);
+            assert_string_equal(again, e);
+            free(again);
+            free(e);
+        }
+    }
+}
+
+static void check_fit(const char *s, unsigned width, bool right, bool utf8, const char *want)
+{
+    struct buf b = {0};
+    text_fit(&b, s, width, right, utf8);
+    assert_string_equal(b.data, want);
+    buf_done(&b);
+}
+
+static void test_fit(void **state)
+{
+    check_fit("abc", 5, false, true, "abc  ");
+    check_fit("abc", 5, true, true, "  abc");
+    check_fit("abcdef", 4, false, true, "abc…");
+    check_fit("abcdef", 4, false, false, "abc~");
+    check_fit("日本語", 6, false, true, "日本語");
+    check_fit("日本語", 5, false, true, "日本…");
+    check_fit("日本語", 4, false, true, "日… "); // half a character does not fit
+    assert_int_equal(text_width("日本é"), 5);
+}
+
+static void test_count_age(void **state)
+{
+    struct buf b = {0};
+    text_count(&b, 0);
+    buf_putc(&b, ' ');
+    text_count(&b, 999);
+    buf_putc(&b, ' ');
+    text_count(&b, 1000);
+    buf_putc(&b, ' ');
+    text_count(&b, -1234567);
+    buf_putc(&b, ' ');
+    text_count(&b, INT64_MIN);
+    assert_string_equal(b.data, "0 999 1,000 -1,234,567 -9,223,372,036,854,775,808");
+    buf_clear(&b);
+    text_age(&b, 12);
+    buf_putc(&b, '|');
+    text_age(&b, 7800);
+    buf_putc(&b, '|');
+    text_age(&b, 86400 * 4);
+    assert_string_equal(b.data, "12 s|2 h 10 min|4 d");
+    buf_done(&b);
+}
+
+static void test_times(void **state)
+{
+    int64_t ns, s;
+    assert_int_equal(text_parse_time("1970-01-01T00:00:01.250Z", &ns), 0);
+    assert_int_equal(ns, 1250000000);
+    assert_int_equal(text_parse_time("1970-01-01T02:00:00+02:00", &ns), 0);
+    assert_int_equal(ns, 0);
+    assert_int_equal(text_parse_time("2026-11-30T19:53:05.001Z", &ns), 0);
+    assert_int_equal(ns, 1796068385001000000);
+    static const char *const bad[] = {"",
+                                      "now",
+                                      "2026-11-30",
+                                      "2026-11-30T19:53:05",
+                                      "2026-11-30T19:53:05Zx",
+                                      "2026-13-30T19:53:05Z",
+                                      "2026-11-30T19:53:05+9:00",
+                                      "12345678901234567890123"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_not_equal(text_parse_time(bad[i], &ns), 0);
+    assert_int_equal(text_parse_age("2h", &s), 0);
+    assert_int_equal(s, 7200);
+    assert_int_not_equal(text_parse_age("2", &s), 0);
+    assert_int_not_equal(text_parse_age("-2h", &s), 0);
+    assert_int_not_equal(text_parse_age("2hh", &s), 0);
+
+    struct buf b = {0};
+    setenv("TZ", "Europe/Berlin", 1);
+    tzset();
+    text_time(&b, "2026-07-30T19:53:05.001Z");
+    setenv("TZ", "UTC", 1);
+    tzset();
+    buf_putc(&b, '|');
+    text_time(&b, "2026-07-30T19:53:05.001Z");
+    buf_putc(&b, '|');
+    text_time(&b, "never\033");
+    assert_non_null(strstr(b.data, "|2026-07-30 19:53:05.001 UTC|never\\x1b"));
+    buf_done(&b);
+}
+
+static void test_numbers(void **state)
+{
+    long long n = 5;
+    assert_int_equal(text_parse_count("10", 1, 10, &n), 0);
+    assert_int_equal(n, 10);
+    static const char *const bad[] = {"", "-1", "11", "0", "1x", " 1", "0x5", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_int_not_equal(text_parse_count(bad[i], 1, 10, &n), 0);
+    assert_int_equal(n, 10);
+}
+
+static void test_words(void **state)
+{
+    assert_int_equal(text_distance("status", "status"), 0);
+    assert_int_equal(text_distance("sttaus", "status"), 1); // two swapped
+    assert_int_equal(text_distance("", "abc"), 3);
+    assert_true(text_near("nod", "node"));
+    assert_true(text_near("staus", "status"));
+    assert_true(text_near("re", "reroute"));
+    assert_false(text_near("mad", "sim"));
+    assert_true(text_glob("leaf-r1-*", "leaf-r1-03"));
+    assert_true(text_glob("*a*b?", "xxaxxbc"));
+    assert_false(text_glob("*a*b?", "xxaxxb"));
+    assert_true(text_glob("", ""));
+    assert_false(text_glob("", "a"));
+    assert_true(text_glob("***", ""));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_escape), cmocka_unit_test(test_escape_random),
+        cmocka_unit_test(test_fit),    cmocka_unit_test(test_count_age),
+        cmocka_unit_test(test_times),  cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_words),
+    };
+    setlocale(LC_CTYPE, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
