@@ -17,7 +17,8 @@
 //
 // It starts with Y = {root}. With one local maximum of the highest rank that is the root. With several, the
 // root is a common lower neighbour: the switch from which the most of them are reached by going up, of the
-// highest rank, with the fewest hosts. In a two-level tree: one leaf ranked above all spines. In three
+// highest rank, in no more ways than need be (so a leaf of one pod, not one cabled to several), with the
+// fewest hosts. In a two-level tree: one leaf ranked above all spines. In three
 // levels: one leaf above the spines of its pod, these above all cores, these above the other pods' spines.
 // Traffic between hosts still goes up and down the tree; only ends above the leaves turn at the root.
 #include "routing/route_priv.h"
@@ -247,34 +248,43 @@ static void place(struct placing *p, uint32_t idx, uint32_t root, uint32_t *stam
 
 // --- the root ---
 
-// Local maxima of highest rank that going up from v reaches. stamp marks them.
-static uint32_t reach_up(struct placing *p, uint32_t v, uint32_t max_rank, uint32_t stamp)
+struct reach {
+    uint32_t tops; // switches of highest rank that going up reaches
+    uint32_t ways; // last steps to them: more than tops where several of what would lie above a top lead to
+                   // it, between which no path could go over that top any more
+};
+
+static struct reach reach_up(struct placing *p, uint32_t v, uint32_t max_rank, uint32_t stamp)
 {
     const struct rgraph *g = p->g;
-    uint32_t top = 0, n = 0;
+    uint32_t top = 0;
+    struct reach r = {0};
     p->stack[top++] = v;
     p->stamp[v] = stamp;
     while (top > 0) {
         uint32_t x = p->stack[--top];
-        n += p->rank[x] == max_rank;
+        r.tops += p->rank[x] == max_rank;
         for (uint32_t i = g->goff[x]; i < g->goff[x + 1]; i++) {
             uint32_t w = g->g[i].peer;
+            r.ways += p->rank[w] == max_rank && p->rank[x] < max_rank;
             if (p->stamp[w] != stamp && p->rank[w] > p->rank[x]) {
                 p->stamp[w] = stamp;
                 p->stack[top++] = w;
             }
         }
     }
-    return n;
+    return r;
 }
 
-static bool better_root(const struct placing *p, uint32_t a, uint32_t reach_a, uint32_t b, uint32_t reach_b)
+static bool better_root(const struct placing *p, uint32_t a, struct reach ra, uint32_t b, struct reach rb)
 {
     const struct rgraph *g = p->g;
-    if (reach_a != reach_b)
-        return reach_a > reach_b;
+    if (ra.tops != rb.tops)
+        return ra.tops > rb.tops;
     if (p->rank[a] != p->rank[b])
         return p->rank[a] > p->rank[b];
+    if (ra.ways != rb.ways)
+        return ra.ways < rb.ways;
     if (g->hosts[a] != g->hosts[b])
         return g->hosts[a] < g->hosts[b];
     uint32_t da = g->goff[a + 1] - g->goff[a], db = g->goff[b + 1] - g->goff[b];
@@ -297,20 +307,21 @@ static uint32_t choose_root(struct placing *p, const struct part *part, uint32_t
             top = v;
         }
     }
+    struct reach none = {0}, best_reach = {0};
     if (tops == 1 || max_rank == 0) {
         for (uint32_t i = 0; i < part->num; i++) {
             uint32_t v = p->members[part->first + i];
-            if (p->rank[v] == max_rank && better_root(p, v, 0, top, 0))
+            if (p->rank[v] == max_rank && better_root(p, v, none, top, none))
                 top = v;
         }
         return top;
     }
-    uint32_t best = ID_NONE, best_reach = 0;
+    uint32_t best = ID_NONE;
     for (uint32_t i = 0; i < part->num; i++) {
         uint32_t v = p->members[part->first + i];
         if (p->rank[v] == max_rank)
             continue;
-        uint32_t r = reach_up(p, v, max_rank, ++*stamp);
+        struct reach r = reach_up(p, v, max_rank, ++*stamp);
         if (best == ID_NONE || better_root(p, v, r, best, best_reach)) {
             best = v;
             best_reach = r;

@@ -371,6 +371,77 @@ static void full_tree_is_balanced(void **state)
     fabric_unref(f);
 }
 
+// Hosts that are absent leave holes: the others keep their uplinks, and all slots of all leaves stay aligned.
+static void holes_are_kept(void **state)
+{
+    const struct fabric *f = rig_named("rail-256");
+    struct fabric_tables *before = rig_route(f, ROUTE_UPDN);
+    struct builder *b = builder_from(f);
+    const struct node *leaf = fabric_switch(f, 0);
+    assert_int_equal(leaf->tier, 0);
+    unsigned removed = 0;
+    for (unsigned num = 1; num <= leaf->num_ports && removed < 3; num += 2) {
+        const struct node *w = fabric_peer_node(f, &f->port[leaf->first_port + num]);
+        if (w && w->type == NODE_CA) {
+            builder_unlink(b, (node_id){(uint32_t)(leaf - f->node)}, num);
+            removed++;
+        }
+    }
+    assert_int_equal(removed, 3);
+    const struct fabric *g = builder_seal(b, 9, NULL);
+    struct fabric_tables *after = rig_route(g, ROUTE_UPDN);
+    assert_int_equal(tables_compare(before, after).entries, removed * f->num_switches);
+    tables_unref(before);
+    tables_unref(after);
+    fabric_unref(f);
+    fabric_unref(g);
+}
+
+// Two pods that share a management leaf, which has the fewest hosts: ranked above both pods' spines it would
+// cut the ways over the cores between them. Hosts' paths keep to the cores.
+static void no_transit_through_leaves(void **state)
+{
+    struct rig r;
+    rig_start(&r);
+    node_id core[2], spine[4], leaf[4], mgmt = rig_switch(&r, 20, "mgmt");
+    for (unsigned i = 0; i < 2; i++)
+        core[i] = rig_switch(&r, 20, "core");
+    for (unsigned i = 0; i < 4; i++) {
+        spine[i] = rig_switch(&r, 20, "spine");
+        rig_cable(&r, spine[i], core[i % 2]);
+        rig_cable(&r, spine[i], mgmt);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        leaf[i] = rig_switch(&r, 20, "leaf");
+        for (unsigned h = 0; h < 3; h++)
+            rig_host(&r, leaf[i]);
+        for (unsigned k = 0; k < 2; k++)
+            rig_cable(&r, leaf[i], spine[i / 2 * 2 + k]);
+    }
+    rig_host(&r, mgmt);
+    const struct fabric *f = rig_done(&r);
+    uint64_t roots[2] = {f->node[core[0].i].guid, f->node[core[1].i].guid};
+    struct route_opts o = {.engine = ROUTE_UPDN, .root_guids = roots, .num_roots = 2};
+    struct route_result res;
+    assert_int_equal(route_compute(f, &o, &res, NULL), 0);
+    assert_int_not_equal(res.top_guid, f->node[mgmt.i].guid);
+    struct fabric_tables *t = res.tables;
+    rig_prove(f, t);
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *h = &f->port[i];
+        const struct node *own = fabric_peer_node(f, h);
+        if (fabric_node(f, h->node)->role != ROLE_HOST || own == &f->node[mgmt.i])
+            continue;
+        for (unsigned k = 0; k < 4; k++) {
+            const struct node *s = &f->node[spine[k].i];
+            const struct port *out = &f->port[s->first_port + tables_port(t, s->sw, h->a.lid)];
+            assert_ptr_not_equal(fabric_peer_node(f, out), &f->node[mgmt.i]);
+        }
+    }
+    tables_unref(t);
+    fabric_unref(f);
+}
+
 static void roots_given(void **state)
 {
     const struct fabric *f = rig_named("rail-64");
@@ -476,6 +547,8 @@ int main(void)
         cmocka_unit_test(lmc),
         cmocka_unit_test(same_snapshot_same_tables),
         cmocka_unit_test(full_tree_is_balanced),
+        cmocka_unit_test(holes_are_kept),
+        cmocka_unit_test(no_transit_through_leaves),
         cmocka_unit_test(roots_given),
         cmocka_unit_test(minhop),
         cmocka_unit_test(names_of_engines),
