@@ -385,6 +385,19 @@ void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *
     o->allow_credit_loops = c->allow_credit_loops;
 }
 
+void config_take_resweep(struct config *to, const struct config *c)
+{
+    to->subnet_prefix = c->subnet_prefix;
+    to->subnet_timeout = c->subnet_timeout;
+    to->packet_life = c->packet_life;
+    to->hoq_life_switch = c->hoq_life_switch;
+    to->hoq_life_host = c->hoq_life_host;
+    to->vl_stall_count = c->vl_stall_count;
+    to->max_vls = c->max_vls;
+    to->phy_errors = c->phy_errors;
+    to->overrun_errors = c->overrun_errors;
+}
+
 void config_sim_opts(const struct config *c, struct sim_opts *o)
 {
     *o = (struct sim_opts){

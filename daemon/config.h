@@ -62,6 +62,8 @@ int config_load(struct config *c, struct arena *a, const char *path, struct err 
 int config_parse_port(const char *text, struct arena *a, const char **ret_device, int *ret_num,
                       struct err *e);
 void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *ret);
+// Copies from c the options that take effect on reload with a sweep.
+void config_take_resweep(struct config *to, const struct config *c);
 void config_sim_opts(const struct config *c, struct sim_opts *ret);
 
 #endif

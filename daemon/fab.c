@@ -270,6 +270,17 @@ void fab_free(struct fab *f)
     free(f);
 }
 
+void fab_reconfigure(struct fab *f, bool resweep)
+{
+    struct sm_opts o;
+    if (f->sim != NULL)
+        sim_set_loss(f->sim, f->env.config->sim_loss);
+    if (f->sm == NULL || !resweep)
+        return;
+    config_sm_opts(f->env.config, f->cfg->name, &o);
+    sm_reconfigure(f->sm, &o);
+}
+
 struct api_fabric *fab_api(struct fab *f)
 {
     return &f->api;

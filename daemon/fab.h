@@ -25,6 +25,8 @@ struct fab_env { // borrowed, process lifetime
 struct fab *fab_new(const struct fab_env *env, const struct config_fabric *c, bool once, struct err *e);
 void fab_free(struct fab *f);
 struct api_fabric *fab_api(struct fab *f);
+// The configuration has changed in place; resweep: options that the devices must be told of.
+void fab_reconfigure(struct fab *f, bool resweep);
 struct sm *fab_sm(const struct fab *f); // NULL while the port is not open
 
 // A file's fabric, to be looked at and computed on: no transport, no manager.

@@ -2,12 +2,13 @@
 // weftd: reads the configuration, wires the parts together and runs the loop. The only place that knows all
 // folders.
 //
+//     args.c     the command line
 //     config.c   option rows, defaults, what they mean to the parts
 //     fab.c      one managed fabric: transport, engine, manager; opened again when its port fails
+//     dump.c     fabrics and tables in other programs' forms
 //     once.c     --once: bring up, print JSON, exit
 //     notify.c   readiness and watchdog messages to systemd
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,23 +16,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/args.h"
+#include "daemon/dump.h"
 #include "daemon/fab.h"
 #include "daemon/notify.h"
 #include "daemon/once.h"
-#include "fabric/topogen.h"
-#include "fabric/writer.h"
 #include "lib/arena.h"
 #include "lib/buf.h"
 #include "lib/log.h"
 #include "lib/xalloc.h"
-
-struct args {
-    const char *config, *state, *simulate, *port, *offline, *dump_lft, *dump_subnet, *print_fabric, *socket,
-        *http;
-    bool once, check, print;
-    const char *set[64];
-    unsigned num_set;
-};
 
 struct weftd {
     struct args args;
@@ -50,150 +43,6 @@ struct weftd {
     struct notify notify;
 };
 
-static const char usage[] =
-    "usage: weftd [options]\n"
-    "\n"
-    "  --config FILE          configuration (default: " CONFIG_DEFAULT_PATH " where it exists)\n"
-    "  --set SECTION.KEY=VALUE  one option over the file; may be repeated\n"
-    "  --state DIR            folder of meta.db\n"
-    "  --port DEV[/NUM]       local InfiniBand port, such as mlx5_0/1\n"
-    "  --simulate NAME|FILE   a simulated fabric instead: rail-1024, ft3-64-8, superpod-4, subnet-40960, or "
-    "a topology file\n"
-    "  --simulate-state factory|file  how it begins\n"
-    "  --once                 bring the fabric up, print one JSON object, exit 0, or 1 with \"ok\": false "
-    "and why\n"
-    "  --dump-lft FILE        with --once: the tables, as OpenSM writes them\n"
-    "  --dump-subnet DIR      with --once: weft.lst, weft.fdbs, weft.lft and weft.topo for ibdmchk and "
-    "others\n"
-    "  --offline NAME|FILE    serve a saved fabric for the weft command; nothing is managed\n"
-    "  --print-fabric FORM    with --offline: print the fabric as ibnetdiscover, ibsim or lst, exit\n"
-    "  --socket PATH          unix socket of the API (empty: none)\n"
-    "  --http ADDRESS:PORT    HTTP API (port 0: none)\n"
-    "  --check-config         read the configuration, say what is wrong, exit\n"
-    "  --print-sample-config  every option with its default, commented\n"
-    "  --print-man            the options as a man page\n"
-    "  --print-config         every option with its value after all is read\n"
-    "  --version, --help\n";
-
-enum {
-    OPT_CONFIG = 1000,
-    OPT_SET,
-    OPT_STATE,
-    OPT_PORT,
-    OPT_SIMULATE,
-    OPT_SIMULATE_STATE,
-    OPT_ONCE,
-    OPT_DUMP_LFT,
-    OPT_DUMP_SUBNET,
-    OPT_OFFLINE,
-    OPT_PRINT_FABRIC,
-    OPT_SOCKET,
-    OPT_HTTP,
-    OPT_CHECK,
-    OPT_SAMPLE,
-    OPT_MAN,
-    OPT_PRINT,
-    OPT_VERSION,
-    OPT_HELP,
-};
-
-static const struct option long_options[] = {
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"set", required_argument, NULL, OPT_SET},
-    {"state", required_argument, NULL, OPT_STATE},
-    {"port", required_argument, NULL, OPT_PORT},
-    {"simulate", required_argument, NULL, OPT_SIMULATE},
-    {"simulate-state", required_argument, NULL, OPT_SIMULATE_STATE},
-    {"once", no_argument, NULL, OPT_ONCE},
-    {"dump-lft", required_argument, NULL, OPT_DUMP_LFT},
-    {"dump-subnet", required_argument, NULL, OPT_DUMP_SUBNET},
-    {"offline", required_argument, NULL, OPT_OFFLINE},
-    {"print-fabric", required_argument, NULL, OPT_PRINT_FABRIC},
-    {"socket", required_argument, NULL, OPT_SOCKET},
-    {"http", required_argument, NULL, OPT_HTTP},
-    {"check-config", no_argument, NULL, OPT_CHECK},
-    {"print-sample-config", no_argument, NULL, OPT_SAMPLE},
-    {"print-man", no_argument, NULL, OPT_MAN},
-    {"print-config", no_argument, NULL, OPT_PRINT},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},
-    {0},
-};
-
-static void add_set(struct args *a, const char *s)
-{
-    if (a->num_set < sizeof(a->set) / sizeof(a->set[0]))
-        a->set[a->num_set++] = s;
-}
-
-// What ends at once is done here; returns false to go on.
-static bool parse_one(int c, struct args *a, int *ret_status)
-{
-    *ret_status = 0;
-    switch (c) {
-    case OPT_CONFIG:
-        a->config = optarg;
-        return false;
-    case OPT_SET:
-        add_set(a, optarg);
-        return false;
-    case OPT_STATE:
-        a->state = optarg;
-        return false;
-    case OPT_PORT:
-        a->port = optarg;
-        return false;
-    case OPT_SIMULATE:
-        a->simulate = optarg;
-        return false;
-    case OPT_SIMULATE_STATE:
-        add_set(a, xasprintf("sim.state=%s", optarg));
-        return false;
-    case OPT_ONCE:
-        a->once = true;
-        return false;
-    case OPT_DUMP_LFT:
-        a->dump_lft = optarg;
-        return false;
-    case OPT_DUMP_SUBNET:
-        a->dump_subnet = optarg;
-        return false;
-    case OPT_OFFLINE:
-        a->offline = optarg;
-        return false;
-    case OPT_PRINT_FABRIC:
-        a->print_fabric = optarg;
-        return false;
-    case OPT_SOCKET:
-        a->socket = optarg;
-        return false;
-    case OPT_HTTP:
-        a->http = optarg;
-        return false;
-    case OPT_CHECK:
-    case OPT_PRINT:
-        a->check = true;
-        a->print |= c == OPT_PRINT;
-        return false;
-    case OPT_SAMPLE:
-        opt_write_sample(config_rows, stdout);
-        return true;
-    case OPT_MAN:
-        opt_write_man(config_rows, stdout);
-        return true;
-    case OPT_VERSION:
-        puts("weftd " WEFT_VERSION);
-        return true;
-    case OPT_HELP:
-        fputs(usage, stdout);
-        return true;
-    default:
-        fputs("try: weftd --help\n", stderr);
-        *ret_status = 2;
-        return true;
-    }
-}
-
 static int complain(const struct err *e, int status)
 {
     char text[700];
@@ -201,14 +50,13 @@ static int complain(const struct err *e, int status)
     return status;
 }
 
-static int apply_sets(struct weftd *w, struct err *e)
+static int apply_sets(struct weftd *w, struct config *c, struct err *e)
 {
     for (unsigned i = 0; i < w->args.num_set; i++) {
         const char *s = w->args.set[i], *eq = strchr(s, '=');
         if (eq == NULL)
             return err_set(e, -EINVAL, "--set", "\"%s\" is not SECTION.KEY=VALUE", s);
-        int rc = opt_set(config_rows, &w->config, w->arena, arena_strndup(w->arena, s, (size_t)(eq - s)),
-                         eq + 1, e);
+        int rc = opt_set(config_rows, c, w->arena, arena_strndup(w->arena, s, (size_t)(eq - s)), eq + 1, e);
         if (rc != 0)
             return rc;
     }
@@ -283,6 +131,43 @@ static void on_terminate(void *arg)
     loop_stop(w->loop);
 }
 
+struct reload {
+    bool live, resweep;
+    struct buf restart; // options that need a restart
+};
+
+static void option_changed(void *arg, const struct opt_row *row, const char *path)
+{
+    struct reload *r = arg;
+    switch (row->reload) {
+    case OPT_RELOAD_LIVE:
+        r->live = true;
+        break;
+    case OPT_RELOAD_RESWEEP:
+        r->resweep = true;
+        break;
+    case OPT_RELOAD_RESTART:
+        buf_printf(&r->restart, "%s%s", r->restart.len ? ", " : "", path);
+        break;
+    }
+}
+
+// What may change while running is taken from the new file; the rest is named.
+static void reload(struct weftd *w, const struct config *c)
+{
+    struct reload r = {0};
+    opt_diff(config_rows, &w->config, c, option_changed, &r);
+    w->config.log_level = c->log_level;
+    w->config.sim_loss = c->sim_loss;
+    config_take_resweep(&w->config, c);
+    log_set_level((enum log_level)c->log_level);
+    for (unsigned i = 0; i < w->num_fab; i++)
+        fab_reconfigure(w->fab[i], r.resweep);
+    log_notice("config-reloaded", "changed=%s needs_restart=\"%s\"", r.live || r.resweep ? "yes" : "no",
+               r.restart.len ? r.restart.data : "");
+    buf_done(&r.restart);
+}
+
 static void on_hangup(void *arg)
 {
     struct weftd *w = arg;
@@ -291,14 +176,10 @@ static void on_hangup(void *arg)
     struct err e = {0};
     char text[700];
 
-    if (config_load(&c, a, w->args.config, &e) != 0) {
+    if (config_load(&c, a, w->args.config, &e) != 0 || apply_sets(w, &c, &e) != 0)
         log_error("config-not-reloaded", "text=\"%s\"", err_str(&e, text, sizeof(text)));
-    } else {
-        w->config.log_level = c.log_level;
-        log_set_level((enum log_level)c.log_level);
-        log_notice("config-reloaded",
-                   "text=\"the log level is in force; other options take effect with a restart\"");
-    }
+    else
+        reload(w, &c);
     arena_free(a);
 }
 
@@ -401,81 +282,10 @@ static void close_all(struct weftd *w)
     arena_free(w->arena);
 }
 
-static int dump(const char *path, const struct fabric *f, const struct fabric_tables *t,
-                int (*write)(const struct fabric *, const struct fabric_tables *, FILE *), struct err *e)
+static int dump_once(const struct weftd *w, struct err *e)
 {
-    FILE *out = fopen(path, "w");
-    if (out == NULL)
-        return err_set(e, -errno, path, "cannot be written (%s)", strerror(errno));
-    int rc = write(f, t, out);
-    if (fclose(out) != 0 || rc != 0)
-        return err_set(e, -EIO, path, "could not be written in full");
-    return 0;
-}
-
-static int dump_lst(const struct fabric *f, const struct fabric_tables *t, FILE *out)
-{
-    (void)t;
-    return write_lst(f, out);
-}
-
-static int dump_topo(const struct fabric *f, const struct fabric_tables *t, FILE *out)
-{
-    (void)t;
-    return write_ibnetdiscover(f, out);
-}
-
-static int dump_all(struct weftd *w, struct err *e)
-{
-    static const struct {
-        const char *name;
-        int (*write)(const struct fabric *, const struct fabric_tables *, FILE *);
-    } file[] = {{"weft.lft", write_lft_dump},
-                {"weft.fdbs", write_fdbs},
-                {"weft.lst", dump_lst},
-                {"weft.topo", dump_topo}};
     const struct sm *sm = fab_sm(w->fab[0]);
-    const struct fabric *f = sm_fabric(sm);
-    const struct fabric_tables *t = sm_tables(sm);
-    char path[4096];
-    int rc = 0;
-
-    if (w->args.dump_lft != NULL)
-        rc = dump(w->args.dump_lft, f, t, write_lft_dump, e);
-    if (rc == 0 && w->args.dump_subnet != NULL && mkdir(w->args.dump_subnet, 0777) != 0 && errno != EEXIST)
-        rc = err_set(e, -errno, w->args.dump_subnet, "cannot be made (%s)", strerror(errno));
-    for (size_t i = 0; rc == 0 && w->args.dump_subnet != NULL && i < sizeof(file) / sizeof(file[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", w->args.dump_subnet, file[i].name);
-        rc = dump(path, f, t, file[i].write, e);
-    }
-    return rc;
-}
-
-static int print_fabric(const struct args *a)
-{
-    static const struct {
-        const char *form;
-        int (*write)(const struct fabric *, FILE *);
-    } writer[] = {{"ibnetdiscover", write_ibnetdiscover}, {"ibsim", write_ibsim_net}, {"lst", write_lst}};
-    struct findings fs = {0};
-    struct err e = {0};
-
-    for (size_t i = 0; i < sizeof(writer) / sizeof(writer[0]); i++) {
-        if (strcmp(a->print_fabric, writer[i].form) != 0)
-            continue;
-        const struct fabric *f = a->offline != NULL ? topogen_or_file(a->offline, &fs, &e) : NULL;
-        if (f == NULL && a->offline == NULL)
-            err_set(&e, -EINVAL, "--print-fabric", "needs --offline NAME|FILE: which fabric");
-        findings_done(&fs);
-        if (f == NULL)
-            return complain(&e, a->offline ? 1 : 2);
-        bool ok = writer[i].write(f, stdout) == 0 && fflush(stdout) == 0;
-        fabric_unref(f);
-        return ok ? 0 : 1;
-    }
-    err_set(&e, -EINVAL, "--print-fabric", "\"%s\" is not a form; there are ibnetdiscover, ibsim, lst",
-            a->print_fabric);
-    return complain(&e, 2);
+    return dump_all(sm_fabric(sm), sm_tables(sm), w->args.dump_lft, w->args.dump_subnet, e);
 }
 
 static int run_once(struct weftd *w)
@@ -491,7 +301,7 @@ static int run_once(struct weftd *w)
         if (!w->once.over)
             err_set(&w->once.err, -ECANCELED, "", "stopped by a signal before the fabric was up");
     }
-    if (w->once.ok && (rc = dump_all(w, &e)) != 0) {
+    if (w->once.ok && (rc = dump_once(w, &e)) != 0) {
         w->once.ok = false;
         w->once.err = e;
     }
@@ -534,20 +344,17 @@ int main(int argc, char **argv)
 {
     static struct weftd w;
     struct err e = {0};
-    int c, status;
+    int status;
 
-    while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        if (parse_one(c, &w.args, &status))
-            return status;
-    if (optind < argc) {
-        fprintf(stderr, "weftd: unexpected argument \"%s\"; try: weftd --help\n", argv[optind]);
-        return 2;
-    }
+    if (args_parse(argc, argv, &w.args, &status))
+        return status;
     signal(SIGPIPE, SIG_IGN);
-    if (w.args.print_fabric != NULL)
-        return print_fabric(&w.args);
+    if (w.args.print_fabric != NULL) {
+        status = dump_print(w.args.print_fabric, w.args.offline, &e);
+        return status == 0 ? 0 : complain(&e, status == -EINVAL ? 2 : 1);
+    }
     w.arena = arena_new();
-    if (config_load(&w.config, w.arena, w.args.config, &e) != 0 || apply_sets(&w, &e) != 0)
+    if (config_load(&w.config, w.arena, w.args.config, &e) != 0 || apply_sets(&w, &w.config, &e) != 0)
         return complain(&e, 2); // wrong words: systemd does not try again
     if (w.args.check) {
         if (w.args.print)

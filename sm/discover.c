@@ -19,6 +19,8 @@
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
 
+#define DEV_FORGET_SWEEPS 64 // what a device did not keep is remembered as long
+
 static void probe_ports(struct sm *sm, struct sm_dev *d);
 
 struct sm_dev *sm_dev_find(const struct sm *sm, uint64_t guid)
@@ -102,6 +104,14 @@ void sm_request(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t met
                                 });
 }
 
+void sm_heard(struct sm *sm, struct sm_dev *d, const struct mad_result *r)
+{
+    if (r->status == 0)
+        d->silent = 0;
+    else if (r->status == -ETIMEDOUT && d->silent < SM_SILENT && ++d->silent == SM_SILENT)
+        mad_engine_cancel_device(sm->engine, d->guid);
+}
+
 // --- levels ---
 
 static void discovery_over(void *arg)
@@ -164,6 +174,8 @@ static void description_done(void *arg, uint64_t user, const struct mad_result *
 {
     struct sm *sm = arg;
     struct sm_dev *d = user_dev(sm, user);
+
+    sm_heard(sm, d, r);
     if (r->status == 0 && r->mad_status == 0) {
         struct mad_node_description nd;
         mad_node_description_decode(r->data, &nd);
@@ -177,6 +189,8 @@ static void sm_info_done(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
     struct sm_dev *d = user_dev(sm, user);
+
+    sm_heard(sm, d, r);
     if (r->status == 0 && r->mad_status == 0) {
         struct mad_sm_info si;
         mad_sm_info_decode(r->data, &si);
@@ -222,6 +236,12 @@ static void port_known(struct sm *sm, struct sm_dev *d, unsigned num, const uint
     mad_port_info_decode(wire, &pi);
     if (pi.port_state == MAD_PORT_INIT || pi.port_state == MAD_PORT_DOWN)
         p->not_kept = 0; // the port was reset since: ask again
+    if (dev_is_switch(d) && num == 0 && d->lft == DEV_LFT_SHADOW) {
+        struct mad_port_info before;
+        mad_port_info_decode(p->info, &before);
+        if (pi.lid != before.lid || pi.master_sm_lid != before.master_sm_lid)
+            d->lft = DEV_LFT_UNKNOWN; // it was reset, or somebody else was there
+    }
     memcpy(p->info, wire, sizeof(p->info));
     p->known = true;
     bool end = !dev_is_switch(d) || num == 0;
@@ -277,6 +297,7 @@ static void port_info_done(void *arg, uint64_t user, const struct mad_result *r)
     struct sm_port *p = &d->port[num];
     bool was_late = p->info_late;
 
+    sm_heard(sm, d, r);
     if (r->status == 0 && r->mad_status == 0) {
         port_known(sm, d, num, r->data);
         if (dev_is_switch(d) && num == 0)
@@ -293,12 +314,21 @@ static void port_info_done(void *arg, uint64_t user, const struct mad_result *r)
     finish_one(sm);
 }
 
+static void p_key_done(void *arg, uint64_t user, const struct mad_result *r);
+static void ask_p_keys(struct sm *sm, struct sm_dev *d, unsigned num, unsigned block)
+{
+    sm->disc.pending++;
+    sm_request(sm, d, num, MAD_METHOD_GET, MAD_ATTR_P_KEY_TABLE, block, NULL, p_key_done, NULL,
+               USER(d, num << 16 | block));
+}
+
 static void p_key_done(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
     struct sm_dev *d = user_dev(sm, user);
     unsigned num = (uint32_t)user >> 16, block = (uint32_t)user & 0xffff;
 
+    sm_heard(sm, d, r);
     if (r->status == 0 && r->mad_status == 0) {
         struct mad_p_key_table t;
         struct sm_port *p = &d->port[num];
@@ -310,25 +340,17 @@ static void p_key_done(void *arg, uint64_t user, const struct mad_result *r)
         for (int i = 0; i < 32; i++)
             if (t.p_key[i] != 0 && (t.p_key[i] & 0x7fff) != 0x7fff)
                 d->foreign_pkeys = true;
+        if ((block + 1) * 32 < d->ni.partition_cap) // one by one: a device may claim 65,535 and fall silent
+            ask_p_keys(sm, d, num, block + 1);
     }
     finish_one(sm);
-}
-
-static void ask_p_keys(struct sm *sm, struct sm_dev *d, unsigned num)
-{
-    unsigned cap = d->ni.partition_cap ? d->ni.partition_cap : 1;
-    for (unsigned block = 0; block * 32 < cap && block < 2048; block++) {
-        sm->disc.pending++;
-        sm_request(sm, d, num, MAD_METHOD_GET, MAD_ATTR_P_KEY_TABLE, block, NULL, p_key_done, NULL,
-                   USER(d, num << 16 | block));
-    }
 }
 
 static void change_cleared(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
     struct sm_dev *d = user_dev(sm, user);
-    (void)r; // cleared or not, the ports are read
+    sm_heard(sm, d, r); // cleared or not, the ports are read
     ask_port_info(sm, d, 0, 0);
     if (!d->si_late)
         waited(sm, d->level);
@@ -350,8 +372,12 @@ static void switch_info_done(void *arg, uint64_t user, const struct mad_result *
     struct sm *sm = arg;
     struct sm_dev *d = user_dev(sm, user);
 
+    sm_heard(sm, d, r);
     if (r->status == 0 && r->mad_status == 0) {
+        uint8_t life = d->si.life_time_value;
         mad_switch_info_decode(r->data, &d->si);
+        if (d->lft == DEV_LFT_SHADOW && d->si.life_time_value != life)
+            d->lft = DEV_LFT_UNKNOWN; // it was reset
         if (d->si.linear_fdb_top > MAD_LID_UNICAST_MAX)
             d->si.linear_fdb_top = 0;
         d->have_si = true;
@@ -402,8 +428,12 @@ static void dev_begin(struct sm *sm, struct sm_dev *d, const struct mad_node_inf
         d->have_desc = false;
         d->lft = DEV_LFT_UNKNOWN;
     }
+    if (d->seen + 1 != sm->sweep.id) // it was away: nobody knows what happened to its tables meanwhile
+        d->lft = DEV_LFT_UNKNOWN;
     d->ni = *ni;
     d->seen = sm->sweep.id;
+    d->silent = 0;
+    d->too_small = false;
     d->node = ID_NONE;
     d->path = *path;
     d->level = path->hops;
@@ -428,7 +458,7 @@ static void ask_node(struct sm *sm, struct sm_dev *d, unsigned num)
         waits(sm, d->level);
         sm_request(sm, d, 0, MAD_METHOD_GET, MAD_ATTR_SWITCH_INFO, 0, NULL, switch_info_done, late_switch,
                    USER(d, 0));
-        ask_p_keys(sm, d, 0);
+        ask_p_keys(sm, d, 0, 0);
     }
 }
 
@@ -436,7 +466,7 @@ static void ask_node(struct sm *sm, struct sm_dev *d, unsigned num)
 static void ask_end_port(struct sm *sm, struct sm_dev *d, unsigned num)
 {
     ask_port_info(sm, d, num, sm_port_info_mod(d, num));
-    ask_p_keys(sm, d, num);
+    ask_p_keys(sm, d, num, 0);
 }
 
 static bool node_info_sane(struct sm *sm, const struct mad_node_info *ni, const char *where)
@@ -500,6 +530,19 @@ static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev
     return true;
 }
 
+// Whoever answers can invent fabric without end.
+static bool room_for(struct sm *sm, const struct mad_node_info *ni)
+{
+    uint32_t sw = ni->node_type == MAD_NODE_SWITCH, ports = ni->num_ports + 1u;
+    if (sm->disc.nodes + 1 > SM_NODES_MAX || sm->disc.switches + sw > SM_SWITCHES_MAX ||
+        sm->disc.ports + ports > SM_PORTS_MAX)
+        return false;
+    sm->disc.nodes++;
+    sm->disc.switches += sw;
+    sm->disc.ports += ports;
+    return true;
+}
+
 static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct mad_node_info *ni)
 {
     char where[128];
@@ -524,7 +567,16 @@ static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct
         if (path.hops >= MAD_MAX_HOPS) {
             findings_add(&sm->findings_new, FINDING_WARNING, "too-far", where,
                          "more than %d hops away; not managed", MAD_MAX_HOPS);
-            exclude(from, num, PORT_EXCLUDED_PEER_SILENT);
+            exclude(from, num, PORT_EXCLUDED_UNSUPPORTED);
+            return;
+        }
+        if (!room_for(sm, ni)) {
+            findings_add(
+                &sm->findings_new, FINDING_ERROR, "too-many-nodes", "",
+                "the fabric has more than %u nodes, %u switches or %u ports; what was found later is "
+                "left out",
+                SM_NODES_MAX, SM_SWITCHES_MAX, SM_PORTS_MAX);
+            exclude(from, num, PORT_EXCLUDED_UNSUPPORTED);
             return;
         }
         path.port[++path.hops] = (uint8_t)num;
@@ -652,10 +704,36 @@ static void own_done(void *arg, uint64_t user, const struct mad_result *r)
     finish_one(sm);
 }
 
+// Nothing is under way between sweeps: the moment to forget devices that have been away for long, or at once
+// when there are too many.
+static void forget_devices(struct sm *sm)
+{
+    uint64_t age = sm->num_dev > SM_NODES_MAX ? 1 : DEV_FORGET_SWEEPS;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < sm->num_dev; i++) {
+        struct sm_dev *d = sm->dev[i];
+        if (d->seen + age < sm->sweep.id) {
+            sm_dev_free(d);
+            continue;
+        }
+        d->index = n;
+        sm->dev[n++] = d;
+    }
+    if (n == sm->num_dev)
+        return;
+    sm->num_dev = n;
+    u64map_done(&sm->by_guid);
+    u64map_init(&sm->by_guid, NULL, n > 64 ? n : 64);
+    for (uint32_t i = 0; i < n; i++)
+        u64map_set(&sm->by_guid, sm->dev[i]->guid, i);
+}
+
 void sm_discover_start(struct sm *sm)
 {
     struct dr_path here = {0};
 
+    forget_devices(sm);
     memset(&sm->disc, 0, sizeof(sm->disc));
     sm->disc.foreign_sm = DEV_NONE;
     sm->disc.pending = 1;

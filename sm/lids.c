@@ -7,44 +7,106 @@
 // free number, so that forwarding tables stay short. Two ports that claim one LID: the recorded owner keeps
 // it. What is new is committed before any Set.
 //
-// The limit is min(49,151, smallest LinearFDBCap - 1): ports beyond it stay without a LID and are reported.
+// When no number is free, ports that are absent lose theirs. The limit is min(49,151, smallest LinearFDBCap -
+// 1), where the few switches whose table does not even hold what is here do not count: they are left out of
+// routing and reported, or one device with a bad answer would take everybody's LID away. Ports beyond the
+// limit stay without a LID and are reported.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/guid.h"
 #include "lib/xalloc.h"
+#include "sm/lids.h"
 #include "sm/sm_priv.h"
 
-struct lid_port {
-    struct sm_port *p;
-    const struct sm_dev *d;
-    uint16_t had; // LID that the port has now, 0 = none
+#define LIDS 65536
+
+struct space {
+    uint8_t reserved[LIDS / 8]; // bit per LID: recorded for somebody
+    uint8_t given[LIDS / 8];    // in this call
+    uint32_t max, next, next_reclaimed;
 };
 
-struct lid_space {
-    uint8_t taken[8192]; // bit per LID: recorded, or given in this sweep
-    uint16_t max, next;
-};
-
-static bool is_taken(const struct lid_space *s, uint16_t lid)
+static bool bit(const uint8_t *set, uint32_t lid)
 {
-    return s->taken[lid >> 3] >> (lid & 7) & 1;
+    return set[lid >> 3] >> (lid & 7) & 1;
 }
 
-static void take(struct lid_space *s, uint16_t lid)
+static void set_bit(uint8_t *set, uint32_t lid)
 {
-    s->taken[lid >> 3] |= (uint8_t)(1u << (lid & 7));
+    set[lid >> 3] |= (uint8_t)(1u << (lid & 7));
 }
 
-static uint16_t next_free(struct lid_space *s)
+static bool usable(const struct space *s, uint32_t lid)
 {
-    while (s->next <= s->max && is_taken(s, s->next))
+    return lid >= MAD_LID_UNICAST_MIN && lid <= s->max;
+}
+
+static void give(struct space *s, struct lid_port *p, uint32_t lid, enum lid_got got)
+{
+    set_bit(s->given, lid);
+    p->lid = (uint16_t)lid;
+    p->got = (uint8_t)got;
+}
+
+static void give_new(struct space *s, struct lid_port *p)
+{
+    while (s->next <= s->max && (bit(s->reserved, s->next) || bit(s->given, s->next)))
         s->next++;
-    if (s->next > s->max)
-        return 0;
-    take(s, s->next);
-    return s->next++;
+    if (s->next <= s->max) {
+        give(s, p, s->next, LID_GOT_NEW);
+        return;
+    }
+    while (s->next_reclaimed <= s->max && bit(s->given, s->next_reclaimed))
+        s->next_reclaimed++;
+    if (s->next_reclaimed <= s->max)
+        give(s, p, s->next_reclaimed, LID_GOT_RECLAIMED);
 }
+
+void lids_assign(struct lid_port *port, size_t n, const struct u64map *recorded, uint16_t max)
+{
+    struct space *s = xcalloc(1, sizeof(*s));
+    struct u64map seen;
+    uint32_t lid;
+
+    s->max = max <= MAD_LID_UNICAST_MAX ? max : MAD_LID_UNICAST_MAX;
+    s->next = s->next_reclaimed = MAD_LID_UNICAST_MIN;
+    for (uint32_t i = 0; i <= recorded->mask && recorded->count > 0; i++)
+        if (recorded->slot[i].used && recorded->slot[i].value < LIDS)
+            set_bit(s->reserved, recorded->slot[i].value);
+    u64map_init(&seen, NULL, n > 0 ? (uint32_t)n : 16);
+    for (size_t i = 0; i < n; i++) {
+        port[i].lid = 0;
+        port[i].got = u64map_set(&seen, port[i].guid, 0) ? LID_GOT_NONE : LID_GOT_TWIN;
+    }
+    u64map_done(&seen);
+    for (size_t i = 0; i < n; i++)
+        if (port[i].got == LID_GOT_NONE && u64map_get(recorded, port[i].guid, &lid) && usable(s, lid) &&
+            !bit(s->given, lid))
+            give(s, &port[i], lid, LID_GOT_RECORDED);
+    for (size_t i = 0; i < n; i++)
+        if (port[i].got == LID_GOT_NONE && usable(s, port[i].had) && !bit(s->reserved, port[i].had) &&
+            !bit(s->given, port[i].had))
+            give(s, &port[i], port[i].had, LID_GOT_OWN);
+    for (size_t i = 0; i < n; i++)
+        if (port[i].got == LID_GOT_NONE)
+            give_new(s, &port[i]);
+    free(s);
+}
+
+// --- of the running sweep ---
+
+struct end { // beside each lid_port: whose it is
+    struct sm_port *p;
+    struct sm_dev *d;
+};
+
+struct list {
+    struct lid_port *port;
+    struct end *end;
+    size_t n;
+};
 
 static int leaf_order(const void *a, const void *b)
 {
@@ -55,7 +117,13 @@ static int leaf_order(const void *a, const void *b)
     return x->guid < y->guid ? -1 : x->guid > y->guid;
 }
 
-static void add_port(struct lid_port *list, size_t *n, struct sm_dev *d, unsigned num)
+static const struct sm_port *own_port(const struct sm *sm)
+{
+    const struct sm_dev *own = sm->dev[sm->own_dev];
+    return &own->port[dev_is_switch(own) ? 0 : sm->own.num];
+}
+
+static void add_port(const struct sm *sm, struct list *l, struct sm_dev *d, unsigned num)
 {
     struct sm_port *p = &d->port[num];
     struct mad_port_info pi;
@@ -63,18 +131,18 @@ static void add_port(struct lid_port *list, size_t *n, struct sm_dev *d, unsigne
     p->lid = 0;
     if (!p->known || p->guid == 0)
         return;
+    if (p != own_port(sm) && p->guid == own_port(sm)->guid) // nobody takes our own LID from us
+        return;
     mad_port_info_decode(p->info, &pi);
-    list[*n].p = p;
-    list[*n].d = d;
-    list[*n].had = pi.lid >= MAD_LID_UNICAST_MIN && pi.lid <= MAD_LID_UNICAST_MAX ? pi.lid : 0;
-    (*n)++;
+    l->end[l->n] = (struct end){.p = p, .d = d};
+    l->port[l->n++] = (struct lid_port){.guid = p->guid, .had = pi.lid};
 }
 
 // All end ports of the sweep: leaf by leaf the end nodes on its ports, then the switches' own ports, then
 // what sits on no switch.
-static struct lid_port *list_ports(struct sm *sm, size_t *ret_n)
+static void list_ports(const struct sm *sm, struct list *l)
 {
-    size_t cap = 1, n = 0;
+    size_t cap = 1;
     uint32_t num_sw = 0;
     struct sm_dev **sw = xcalloc(sm->num_dev ? sm->num_dev : 1, sizeof(struct sm_dev *));
 
@@ -86,86 +154,128 @@ static struct lid_port *list_ports(struct sm *sm, size_t *ret_n)
         if (dev_is_switch(d))
             sw[num_sw++] = d;
     }
-    struct lid_port *list = xcalloc(cap, sizeof(*list));
+    l->port = xcalloc(cap, sizeof(*l->port));
+    l->end = xcalloc(cap, sizeof(*l->end));
+    l->n = 0;
     qsort(sw, num_sw, sizeof(struct sm_dev *), leaf_order);
     for (uint32_t i = 0; i < num_sw; i++)
         for (unsigned num = 1; num <= sw[i]->ni.num_ports; num++) {
             const struct sm_port *p = &sw[i]->port[num];
             if (p->peer != DEV_NONE && !dev_is_switch(sm->dev[p->peer]))
-                add_port(list, &n, sm->dev[p->peer], p->peer_num);
+                add_port(sm, l, sm->dev[p->peer], p->peer_num);
         }
     for (uint32_t i = 0; i < num_sw; i++)
-        add_port(list, &n, sw[i], 0);
+        add_port(sm, l, sw[i], 0);
     for (uint32_t i = 0; i < sm->num_dev && num_sw == 0; i++)
         for (unsigned num = 1; dev_here(sm, sm->dev[i]) && num <= sm->dev[i]->ni.num_ports; num++)
-            add_port(list, &n, sm->dev[i], num);
+            add_port(sm, l, sm->dev[i], num);
     free(sw);
-    *ret_n = n;
-    return list;
 }
 
-static uint16_t lid_limit(const struct sm *sm)
+// Highest LID that the ports here need: those they keep, and one each.
+static uint32_t lids_needed(const struct sm *sm, const struct list *l)
 {
-    uint32_t max = MAD_LID_UNICAST_MAX;
+    uint32_t need = (uint32_t)l->n, lid;
+    for (size_t i = 0; i < l->n; i++)
+        if (u64map_get(&sm->lid_of, l->port[i].guid, &lid) && lid > need && lid <= MAD_LID_UNICAST_MAX)
+            need = lid;
+    return need;
+}
+
+// Also marks the switches whose table is too small for what is here, unless they are half of all.
+static uint16_t lid_limit(struct sm *sm, const struct list *l)
+{
+    uint32_t need = lids_needed(sm, l), max = MAD_LID_UNICAST_MAX, least = max, num = 0, small = 0;
+    char where[32];
+
     for (uint32_t i = 0; i < sm->num_dev; i++) {
-        const struct sm_dev *d = sm->dev[i];
-        if (dev_here(sm, d) && dev_is_switch(d) && d->have_si && d->si.linear_fdb_cap > 1 &&
-            d->si.linear_fdb_cap - 1u < max)
-            max = d->si.linear_fdb_cap - 1u;
+        struct sm_dev *d = sm->dev[i];
+        d->too_small = false;
+        if (!dev_here(sm, d) || !dev_is_switch(d) || !d->have_si)
+            continue;
+        uint32_t top = d->si.linear_fdb_cap > 0 ? d->si.linear_fdb_cap - 1u : 0;
+        d->too_small = top < need;
+        num++;
+        small += d->too_small;
+        least = top < least && top > 0 ? top : least;
+        max = top < max && !d->too_small ? top : max;
     }
-    return (uint16_t)max;
+    bool few = small * 2 < num;
+    for (uint32_t i = 0; i < sm->num_dev && small > 0; i++) {
+        struct sm_dev *d = sm->dev[i];
+        if (!d->too_small)
+            continue;
+        d->too_small = few;
+        findings_add(&sm->findings_new, FINDING_ERROR, "table-too-small",
+                     d->desc[0] ? d->desc : guid_str(d->guid, where),
+                     few ? "LinearFDBCap is %u, LIDs up to %u are in use; the switch is left out of routing"
+                         : "LinearFDBCap is %u, LIDs up to %u are needed; not every port gets one",
+                     d->si.linear_fdb_cap, need);
+    }
+    return (uint16_t)(few || small == 0 ? max : least);
 }
 
-static void reserve_recorded(struct sm *sm, struct lid_space *s)
-{
-    for (uint32_t i = 0; i <= sm->lid_of.mask && sm->lid_of.count > 0; i++)
-        if (sm->lid_of.slot[i].used && sm->lid_of.slot[i].value <= MAD_LID_UNICAST_MAX)
-            take(s, (uint16_t)sm->lid_of.slot[i].value);
-}
-
-static void conflict(struct sm *sm, const struct lid_port *l)
+static void port_finding(struct sm *sm, const struct lid_port *l, const struct end *e)
 {
     char where[128];
-    findings_add(&sm->findings_new, FINDING_WARNING, "lid-conflict",
-                 sm_port_text(l->d, (unsigned)(l->p - l->d->port), where, sizeof(where)),
-                 "came with LID %u, which is another port's; it gets a new one", l->had);
+    sm_port_text(e->d, (unsigned)(e->p - e->d->port), where, sizeof(where));
+    if (l->got == LID_GOT_TWIN)
+        findings_add(&sm->findings_new, FINDING_ERROR, "duplicate-port-guid", where,
+                     "another port has the same PortGUID (" GUID_FMT "); this one gets no LID",
+                     GUID_ARG(l->guid));
+    else if ((l->got == LID_GOT_NEW || l->got == LID_GOT_RECLAIMED) && l->had >= MAD_LID_UNICAST_MIN &&
+             l->had <= MAD_LID_UNICAST_MAX)
+        findings_add(&sm->findings_new, FINDING_WARNING, "lid-conflict", where,
+                     "came with LID %u, which is another port's or beyond the limit; it gets %u", l->had,
+                     l->lid);
 }
 
-// Gives LIDs; returns how many are new records, which are moved to the front of *out.
-static size_t assign(struct sm *sm, struct lid_port *list, size_t n, struct lid_space *s, struct db_lid *out)
+// Forgets who held the LIDs that were reclaimed; what is left over of absent ports goes when it is much.
+static void forget_reclaimed(struct sm *sm, const struct list *l)
 {
-    size_t fresh = 0, without = 0;
+    uint8_t *taken = xcalloc(LIDS / 8, 1);
+    struct u64map old = sm->lid_of;
 
-    for (size_t i = 0; i < n; i++) {
-        uint32_t lid;
-        if (u64map_get(&sm->lid_of, list[i].p->guid, &lid) && lid >= MAD_LID_UNICAST_MIN && lid <= s->max)
-            list[i].p->lid = (uint16_t)lid;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->port[i].got == LID_GOT_RECLAIMED)
+            set_bit(taken, l->port[i].lid);
+    u64map_init(&sm->lid_of, NULL, old.count + 16);
+    for (uint32_t i = 0; i <= old.mask && old.count > 0; i++)
+        if (old.slot[i].used && !bit(taken, old.slot[i].value & 0xffff))
+            u64map_set(&sm->lid_of, old.slot[i].key, old.slot[i].value);
+    u64map_done(&old);
+    free(taken);
+}
+
+// Takes the results over; returns the new records.
+static struct db_lid *accept(struct sm *sm, const struct list *l, uint16_t max, size_t *ret_fresh)
+{
+    struct db_lid *fresh = xcalloc(l->n ? l->n : 1, sizeof(*fresh));
+    size_t n = 0, without = 0, reclaimed = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct lid_port *p = &l->port[i];
+        l->end[i].p->lid = p->lid;
+        without += p->got == LID_GOT_NONE;
+        reclaimed += p->got == LID_GOT_RECLAIMED;
+        if (p->got == LID_GOT_OWN || p->got == LID_GOT_NEW || p->got == LID_GOT_RECLAIMED)
+            fresh[n++] = (struct db_lid){.port_guid = p->guid, .lid = p->lid};
+        port_finding(sm, p, &l->end[i]);
     }
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].p->lid != 0 || list[i].had == 0 || list[i].had > s->max)
-            continue;
-        if (is_taken(s, list[i].had)) {
-            conflict(sm, &list[i]);
-            continue;
-        }
-        list[i].p->lid = list[i].had;
-        take(s, list[i].had);
-        out[fresh++] = (struct db_lid){.port_guid = list[i].p->guid, .lid = list[i].had};
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].p->lid != 0)
-            continue;
-        list[i].p->lid = next_free(s);
-        if (list[i].p->lid == 0)
-            without++;
-        else
-            out[fresh++] = (struct db_lid){.port_guid = list[i].p->guid, .lid = list[i].p->lid};
+    if (reclaimed > 0) {
+        forget_reclaimed(sm, l);
+        findings_add(&sm->findings_new, FINDING_WARNING, "lids-reclaimed", "",
+                     "%zu new ports got LIDs that were reserved for absent ones: none else was left up to %u",
+                     reclaimed, max);
     }
     if (without > 0)
         findings_add(&sm->findings_new, FINDING_ERROR, "lids-exhausted", "",
-                     "%zu ports stay without a LID: the smallest table of the switches ends at LID %u; "
-                     "forget hosts that are gone for good, or split the fabric",
-                     without, s->max);
+                     "%zu ports stay without a LID: the smallest table of the switches ends at LID %u; split "
+                     "the fabric",
+                     without, max);
+    for (size_t i = 0; i < n; i++)
+        u64map_set(&sm->lid_of, fresh[i].port_guid, fresh[i].lid);
+    *ret_fresh = n;
     return fresh;
 }
 
@@ -183,27 +293,22 @@ static void recorded(void *arg, int status)
 
 void sm_lids_assign(struct sm *sm)
 {
-    struct lid_space *s = xcalloc(1, sizeof(*s));
-    size_t n;
-    struct lid_port *list = list_ports(sm, &n);
-    struct db_lid *fresh = xcalloc(n ? n : 1, sizeof(*fresh));
+    struct list l;
+    size_t num_fresh;
 
-    s->max = lid_limit(sm);
-    s->next = MAD_LID_UNICAST_MIN;
-    reserve_recorded(sm, s);
-    size_t num_fresh = assign(sm, list, n, s, fresh);
-    for (size_t i = 0; i < num_fresh; i++)
-        u64map_set(&sm->lid_of, fresh[i].port_guid, fresh[i].lid);
-    const struct sm_dev *own = sm->dev[sm->own_dev];
-    sm->own_lid = own->port[dev_is_switch(own) ? 0 : sm->own.num].lid;
+    list_ports(sm, &l);
+    uint16_t max = lid_limit(sm, &l);
+    lids_assign(l.port, l.n, &sm->lid_of, max);
+    struct db_lid *fresh = accept(sm, &l, max, &num_fresh);
+    free(l.port);
+    free(l.end);
+    sm->own_lid = own_port(sm)->lid;
     sm_phase(sm, "record");
     if (sm->db != NULL && num_fresh > 0)
         db_lids_put(sm->db, sm->o.fabric, fresh, num_fresh, recorded, sm);
     else
         sm_lids_recorded(sm);
     free(fresh);
-    free(list);
-    free(s);
 }
 
 void sm_lids_load(struct sm *sm)

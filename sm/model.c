@@ -85,6 +85,11 @@ static void add_node(struct builder *b, struct sm_dev *d)
     }
 }
 
+static bool end_up(const struct sm_dev *d, const struct sm_port *p)
+{
+    return p->known ? sm_port_up(p) : !dev_is_switch(d);
+}
+
 static void add_links(const struct sm *sm, struct builder *b, const struct sm_dev *d)
 {
     for (unsigned num = 1; num <= d->ni.num_ports; num++) {
@@ -92,9 +97,9 @@ static void add_links(const struct sm *sm, struct builder *b, const struct sm_de
         if (p->peer == DEV_NONE || p->peer < d->index)
             continue;
         const struct sm_dev *z = sm->dev[p->peer];
-        // A link that went down between the two reads is no link.
-        bool up = (!p->known || sm_port_up(p)) &&
-                  (!z->port[p->peer_num].known || sm_port_up(&z->port[p->peer_num]));
+        // A link that went down between the two reads is no link; nor is one to a switch that does not tell
+        // of its port: it will not get it to ACTIVE.
+        bool up = end_up(d, p) && end_up(z, &z->port[p->peer_num]) && !d->too_small && !z->too_small;
         if (up && d->node != ID_NONE && z->node != ID_NONE)
             builder_link(b, (node_id){d->node}, num, (node_id){z->node}, p->peer_num);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pass: every device of the sweep gets its own stream of requests, made one by one when there is room, so
 // that a full table costs a cursor and not a queue. At most PASS_WINDOW requests of a device wait or fly at
-// once; how many of them are on the wire is the engine's business.
+// once; how many of them are on the wire is the engine's business. A device that lets SM_SILENT requests in a
+// row time out is asked nothing more: what was on the wire has failed, so there is another sweep.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ static void answered(void *arg, uint64_t user, const struct mad_result *r)
     struct sm_dev *d = p->sm->dev[user >> 32];
 
     p->out[d->index]--;
+    sm_heard(p->sm, d, r);
     p->done(p, d, (uint32_t)user, r);
     pump(p, d);
     if (--p->pending == 0)
@@ -53,7 +55,7 @@ static void pump(struct sm_pass *p, struct sm_dev *d)
 {
     struct sm_item it;
 
-    while (p->out[d->index] < PASS_WINDOW) {
+    while (p->out[d->index] < PASS_WINDOW && d->silent < SM_SILENT) {
         memset(&it, 0, offsetof(struct sm_item, data));
         if (!p->next(p, d, &p->cursor[d->index], &it))
             return;
@@ -79,9 +81,11 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
     p->running = true;
     p->pending = 1; // this function itself
     loop_task_init(&p->task, "sm", all_done, p);
-    for (uint32_t i = 0; i < sm->num_dev; i++)
+    for (uint32_t i = 0; i < sm->num_dev; i++) {
+        sm->dev[i]->silent = 0;
         if (dev_here(sm, sm->dev[i]))
             pump(p, sm->dev[i]);
+    }
     if (--p->pending == 0)
         loop_post(sm->loop, &p->task);
 }

@@ -244,7 +244,7 @@ void sm_configure_start(struct sm *sm)
 static bool table_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
 {
     struct sm *sm = p->sm;
-    if (!dev_is_switch(d) || d->node == ID_NONE)
+    if (!dev_is_switch(d) || d->node == ID_NONE || d->too_small)
         return false;
     const struct route_wave *w = &sm_route_plan(sm)->wave[sm->wave];
     uint32_t sw = sm->next_fabric->node[d->node].sw;
@@ -276,7 +276,7 @@ static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
 static bool top_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
 {
     struct sm *sm = p->sm;
-    if (!dev_is_switch(d) || !d->have_si || d->node == ID_NONE || (*cursor)++ > 0)
+    if (!dev_is_switch(d) || !d->have_si || d->node == ID_NONE || d->too_small || (*cursor)++ > 0)
         return false;
     struct mad_switch_info si = d->si;
     bool rise =

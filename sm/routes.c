@@ -161,7 +161,7 @@ static void submit(struct sm *sm)
 static bool read_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
 {
     struct sm_route_job *j = p->sm->job;
-    if (!dev_is_switch(d) || d->node == ID_NONE || d->lft != DEV_LFT_UNKNOWN || !d->have_si)
+    if (!dev_is_switch(d) || d->node == ID_NONE || d->lft != DEV_LFT_UNKNOWN || !d->have_si || d->too_small)
         return false;
     uint32_t last = d->si.linear_fdb_top < j->fabric->top_lid ? d->si.linear_fdb_top : j->fabric->top_lid;
     if (*cursor > last / LFT_BLOCK)
@@ -193,6 +193,18 @@ static void read_finished(struct sm_pass *p)
     submit(p->sm);
 }
 
+// A switch whose ports are all in INIT has come up anew, though its LinearFDBTop may have been written since.
+static bool was_reset(const struct sm_dev *d)
+{
+    bool any = false;
+    for (unsigned i = 1; i <= d->ni.num_ports; i++) {
+        if (sm_port_up(&d->port[i]) && (d->port[i].info[32] & 0x0f) != MAD_PORT_INIT)
+            return false;
+        any |= sm_port_up(&d->port[i]);
+    }
+    return any;
+}
+
 // Sorts the switches into known, blank and to be read; returns whether any has to be read.
 static bool sort_switches(struct sm *sm, struct sm_route_job *j)
 {
@@ -203,10 +215,15 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
         if (!dev_here(sm, d) || !dev_is_switch(d) || d->node == ID_NONE)
             continue;
         uint32_t sw = j->fabric->node[d->node].sw;
+        if (d->too_small) { // nothing is written to it
+            d->lft = DEV_LFT_UNKNOWN;
+            j->known[sw] = true;
+            continue;
+        }
         bool lost = d->lft == DEV_LFT_SHADOW && d->si.linear_fdb_top < (sm->tables ? sm->tables->top_lid : 0);
         if (d->have_si && d->si.linear_fdb_top == 0)
             d->lft = DEV_LFT_BLANK;
-        else if (lost || d->lft == DEV_LFT_BLANK)
+        else if (lost || was_reset(d) || sm->reroute_now || d->lft == DEV_LFT_BLANK)
             d->lft = DEV_LFT_UNKNOWN;
         j->known[sw] = d->have_si;
         j->blank[sw] = d->lft == DEV_LFT_BLANK;

@@ -399,8 +399,34 @@ void sm_resweep(struct sm *sm, const char *cause, bool reroute)
         sm_watch_arm(sm);
 }
 
+// From the next sweep on: answers of a running one are judged by what was asked.
+void sm_reconfigure(struct sm *sm, const struct sm_opts *o)
+{
+    sm->next_o = *o;
+    sm->reconfigured = true;
+    sm_resweep(sm, "operator", false);
+}
+
+static void take_settings(struct sm *sm)
+{
+    const struct sm_opts *o = &sm->next_o;
+    if (!sm->reconfigured)
+        return;
+    sm->reconfigured = false;
+    sm->o.subnet_prefix = o->subnet_prefix;
+    sm->o.subnet_timeout = o->subnet_timeout;
+    sm->o.packet_life = o->packet_life;
+    sm->o.hoq_life_switch = o->hoq_life_switch;
+    sm->o.hoq_life_host = o->hoq_life_host;
+    sm->o.vl_stall_count = o->vl_stall_count;
+    sm->o.max_vls = o->max_vls;
+    sm->o.phy_errors = o->phy_errors;
+    sm->o.overrun_errors = o->overrun_errors;
+}
+
 void sm_sweep_begin_asked(struct sm *sm)
 {
+    take_settings(sm);
     sweep_begin(sm, sm->resweep_cause);
 }
 

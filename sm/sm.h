@@ -106,6 +106,10 @@ void sm_start(struct sm *sm);
 // anew even where the present ones are proved.
 void sm_resweep(struct sm *sm, const char *cause, bool reroute);
 
+// Takes the settings that devices are told of (prefix, time-outs, lifes, thresholds, VLs) from o and sweeps;
+// the rest of o is not looked at.
+void sm_reconfigure(struct sm *sm, const struct sm_opts *o);
+
 struct sm_status {
     enum sm_state state;
     bool up; // a bring-up has finished and none has failed since
@@ -115,7 +119,7 @@ struct sm_status {
     uint16_t lid; // our own
     uint64_t port_guid;
     uint8_t priority; // our own
-    struct { // the master that we stand by for; guid 0 when we are it
+    struct {          // the master that we stand by for; guid 0 when we are it
         uint64_t guid;
         uint16_t lid;
         uint8_t priority, state;

@@ -4,7 +4,7 @@
 //     sm.c        life cycle, the sweep's phase table, history, timers, what callers ask
 //     discover.c  phase "discover": breadth-first over directed routes, level by level
 //     model.c     devices -> snapshot, and findings about them
-//     lids.c      pure: who gets which LID
+//     lids.c      who gets which LID; its decision is pure (lids.h)
 //     portcfg.c   pure: which PortInfo a port should have, and what differs
 //     pass.c      one request stream per device, many devices at once: what all programming phases are made
 //     of program.c   phases "configure", "tables", "links", "hosts" routes.c    phase "route": the job for
@@ -25,6 +25,10 @@
 
 #define DEV_NONE UINT32_MAX
 #define SM_HISTORY 64
+#define SM_SWITCHES_MAX 8192 // tables are switches x LIDs: 400 MB
+#define SM_NODES_MAX 65536   // what the model holds
+#define SM_PORTS_MAX 1048576
+#define SM_SILENT 3 // time-outs in a row after which a device is asked nothing more in the phase
 
 struct sm_port {
     uint8_t info[MAD_SMP_DATA_SIZE]; // PortInfo, wire form: as last read, or as the answer to the last Set
@@ -62,6 +66,8 @@ struct sm_dev {
     char desc[65];
     bool have_desc, have_si, si_late;
     bool foreign_pkeys;
+    bool too_small; // LinearFDBCap is below what the fabric needs: not routed through, no tables
+    uint8_t silent; // time-outs in a row; SM_SILENT: nothing more is asked in this phase
     enum dev_lft lft;
     struct sm_port *port; // num_ports + 1; [0] unused for end nodes
 };
@@ -106,7 +112,8 @@ struct sm {
     struct transport *transport;
     struct pool *pool;
     struct db *db;
-    struct sm_opts o;
+    struct sm_opts o, next_o;
+    bool reconfigured; // next_o is to be taken over
     struct sm_callbacks cb;
 
     enum sm_state state;
@@ -138,6 +145,7 @@ struct sm {
         struct mad_sm_info foreign_info;
         struct loop_task task;
         bool finishing;
+        uint32_t nodes, switches, ports; // seen so far
     } disc;
     const struct fabric *next_fabric; // of the running sweep
     struct fabric_tables *next_tables;
@@ -205,6 +213,8 @@ static inline bool dev_here(const struct sm *sm, const struct sm_dev *d)
 void sm_request(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr_id,
                 uint32_t attr_mod, const void *data, mad_done_fn *done, void (*late)(void *, uint64_t),
                 uint64_t user);
+// Every answer goes through here: a device that has stopped answering loses the rest of its queue.
+void sm_heard(struct sm *sm, struct sm_dev *d, const struct mad_result *r);
 bool sm_port_up(const struct sm_port *p); // read in this sweep and not Down
 const char *sm_port_text(const struct sm_dev *d, unsigned num, char *buf, size_t size);
 // model.c
