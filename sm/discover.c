@@ -236,6 +236,8 @@ static void port_known(struct sm *sm, struct sm_dev *d, unsigned num, const uint
     mad_port_info_decode(wire, &pi);
     if (pi.port_state == MAD_PORT_INIT || pi.port_state == MAD_PORT_DOWN)
         p->not_kept = 0; // the port was reset since: ask again
+    if (pi.port_state == MAD_PORT_ACTIVE)
+        p->fails = 0;
     if (dev_is_switch(d) && num == 0 && d->lft == DEV_LFT_SHADOW) {
         struct mad_port_info before;
         mad_port_info_decode(p->info, &before);
@@ -428,8 +430,11 @@ static void dev_begin(struct sm *sm, struct sm_dev *d, const struct mad_node_inf
         d->have_desc = false;
         d->lft = DEV_LFT_UNKNOWN;
     }
-    if (d->seen + 1 != sm->sweep.id) // it was away: nobody knows what happened to its tables meanwhile
+    // It was away, and nobody knows what happened to its tables meanwhile, or the last sweep failed in the
+    // middle of writing them.
+    if (d->seen + 1 != sm->sweep.id || d->lft_mixed)
         d->lft = DEV_LFT_UNKNOWN;
+    d->lft_mixed = false;
     d->ni = *ni;
     d->seen = sm->sweep.id;
     d->silent = 0;

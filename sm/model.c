@@ -87,6 +87,8 @@ static void add_node(struct builder *b, struct sm_dev *d)
 
 static bool end_up(const struct sm_dev *d, const struct sm_port *p)
 {
+    if (p->fails >= PORT_STUCK && (p->info[32] & 0x0f) != MAD_PORT_ACTIVE)
+        return false; // it is configured again each sweep, but no table may count on it
     return p->known ? sm_port_up(p) : !dev_is_switch(d);
 }
 

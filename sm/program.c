@@ -76,12 +76,14 @@ static void port_item(const struct sm_dev *d, unsigned num, uint8_t method, cons
         mad_port_info_encode(pi, it->data);
 }
 
-static void refused(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
+static void refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
                     const struct mad_result *r)
 {
     char where[128], what[MAD_TEXT_SIZE], why[MAD_TEXT_SIZE];
 
     sm->set_failures++;
+    if (attr == MAD_ATTR_PORT_INFO && d->port[num].fails < UINT8_MAX)
+        d->port[num].fails++;
     sm_port_text(d, num, where, sizeof(where));
     mad_what_text(MAD_CLASS_SM_LID, method, attr, what);
     if (r->status != 0)
@@ -147,6 +149,27 @@ static bool config_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, s
     return false;
 }
 
+// A success that is none: without its LID or its state a port is of no use, so it is asked again next time.
+static void ignored(struct sm *sm, struct sm_dev *d, unsigned num, const char *what)
+{
+    char where[128];
+    sm->set_failures++;
+    if (d->port[num].fails < UINT8_MAX)
+        d->port[num].fails++;
+    findings_add(&sm->findings_new, FINDING_ERROR, "set-ignored", sm_port_text(d, num, where, sizeof(where)),
+                 "answers Set(PortInfo) with success but does not take %s; tried again with the next sweep",
+                 what);
+}
+
+// What the device says it has now; whether that is news tells useful sweeps from vain ones.
+static void take_info(struct sm *sm, struct sm_port *p, const uint8_t *wire)
+{
+    sm->progress |= memcmp(p->info, wire, sizeof(p->info)) != 0;
+    memcpy(p->info, wire, sizeof(p->info));
+}
+
+#define MUST_KEEP (PORTCFG_LID | PORTCFG_MASTER_SM_LID)
+
 // Takes what the device says it has now; what was asked for and is not there is remembered as not kept.
 static bool config_answer(struct sm *sm, struct sm_dev *d, unsigned num, const struct mad_result *r)
 {
@@ -159,12 +182,18 @@ static bool config_answer(struct sm *sm, struct sm_dev *d, unsigned num, const s
     sm->sweep.port_sets++;
     mad_port_info_decode(r->data, &answer);
     uint32_t lost = portcfg_not_kept(asked, &w, &answer);
+    bool armed = now.port_state == MAD_PORT_INIT && (num > 0 || d->si.enhanced_port0);
+    if (lost & MUST_KEEP)
+        ignored(sm, d, num, "its LID or the manager's");
+    else if (armed && answer.port_state == MAD_PORT_INIT)
+        ignored(sm, d, num, "the state ARMED");
+    lost &= ~(uint32_t)MUST_KEEP;
     if (lost != 0) {
         p->not_kept |= lost;
         sm->not_kept_ports++;
         sm->not_kept_fields |= lost;
     }
-    memcpy(p->info, r->data, sizeof(p->info));
+    take_info(sm, p, r->data);
     return true;
 }
 
@@ -186,6 +215,7 @@ static void config_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const
 
     if (tag & TAG_P_KEY) {
         if (ok) {
+            p->sm->progress = true;
             free(d->port[num].pkey0);
             d->port[num].pkey0 = NULL;
         } else {
@@ -266,8 +296,11 @@ static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
 {
     (void)tag;
     p->sm->sweep.lft_blocks_set++;
-    if (r->status == 0 && r->mad_status == 0)
+    if (r->status == 0 && r->mad_status == 0) {
+        p->sm->progress = true;
+        d->lft_mixed = true;
         return;
+    }
     d->lft = DEV_LFT_UNKNOWN;
     p->sm->wave_failures++;
     refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE, r);
@@ -303,7 +336,18 @@ static void top_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const st
         return;
     }
     bool change = d->si.port_state_change;
+    uint16_t top = d->si.linear_fdb_top;
     mad_switch_info_decode(r->data, &d->si);
+    p->sm->progress |= d->si.linear_fdb_top != top;
+    if (d->si.linear_fdb_top < p->sm->next_tables->top_lid) {
+        char where[128];
+        p->sm->set_failures++;
+        findings_add(&p->sm->findings_new, FINDING_ERROR, "set-ignored",
+                     sm_port_text(d, 0, where, sizeof(where)),
+                     "answers Set(SwitchInfo) with success but LinearFDBTop stays %u; it drops what goes to "
+                     "higher LIDs",
+                     d->si.linear_fdb_top);
+    }
     d->si.port_state_change = change;
 }
 
@@ -311,8 +355,11 @@ static void top_finished(struct sm_pass *p)
 {
     struct sm *sm = p->sm;
     for (uint32_t i = 0; i < sm->num_dev; i++)
-        if (dev_here(sm, sm->dev[i]) && dev_is_switch(sm->dev[i]) && sm->dev[i]->lft != DEV_LFT_UNKNOWN)
-            sm->dev[i]->lft = DEV_LFT_SHADOW;
+        if (dev_here(sm, sm->dev[i]) && dev_is_switch(sm->dev[i])) {
+            sm->dev[i]->lft_mixed = false;
+            if (sm->dev[i]->lft != DEV_LFT_UNKNOWN)
+                sm->dev[i]->lft = DEV_LFT_SHADOW;
+        }
     sm->tables_done = true;
     sm_tabled(sm);
 }
@@ -431,7 +478,7 @@ static void activate_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, con
     bool ok = r->status == 0 && r->mad_status == 0;
 
     if (ok)
-        memcpy(d->port[num].info, r->data, MAD_SMP_DATA_SIZE);
+        take_info(p->sm, &d->port[num], r->data);
     if (!(tag & TAG_REREAD)) {
         p->sm->sweep.port_sets++;
         if (r->status == 0 && r->mad_status != 0) {
@@ -439,8 +486,12 @@ static void activate_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, con
             return;
         }
     }
-    if (!ok || port_state(&d->port[num]) != MAD_PORT_ACTIVE)
+    if (!ok || port_state(&d->port[num]) != MAD_PORT_ACTIVE) {
         refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
+        return;
+    }
+    p->sm->recovered |= d->port[num].fails >= PORT_STUCK; // routes may use it now
+    d->port[num].fails = 0;
 }
 
 static void hosts_finished(struct sm_pass *p)

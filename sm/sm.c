@@ -119,7 +119,7 @@ static void sweep_begin(struct sm *sm, const char *cause)
     sm->duplicates_before = sm->duplicates;
     sm->duplicates = 0;
     sm->set_failures = sm->not_kept_ports = sm->not_kept_fields = 0;
-    sm->config_done = sm->tables_done = false;
+    sm->config_done = sm->tables_done = sm->progress = sm->recovered = false;
     sm->failed.code = 0;
     if (sm->state != SM_MASTER)
         set_state(sm, SM_DISCOVERING);
@@ -232,6 +232,7 @@ static void sweep_end(struct sm *sm, bool ok)
     sm->history[sm->num_sweeps % SM_HISTORY] = *s;
     sm->num_sweeps++;
     sm->sweeping = false;
+    sm_watch_swept(sm);
     findings_done(&sm->findings);
     sm->findings = sm->findings_new;
     memset(&sm->findings_new, 0, sizeof(sm->findings_new));
@@ -324,6 +325,8 @@ void sm_program_done(struct sm *sm)
         sm_event(sm, "fabric-up", "notice", "", "%s", sm->sweep.text);
     if (sm->set_failures > 0)
         sm_resweep(sm, "set-failed", false);
+    if (sm->recovered)
+        sm_resweep(sm, "port-recovered", false);
     if (sm->duplicates !=
         sm->duplicates_before) // a cable that moved during the sweep looks like a second device: look again
         sm_resweep(sm, "duplicate-guid", false);
@@ -392,8 +395,9 @@ void sm_start(struct sm *sm)
 void sm_resweep(struct sm *sm, const char *cause, bool reroute)
 {
     sm->reroute |= reroute;
-    if (!sm->resweep)
-        sm->resweep_cause = cause;
+    if (sm->resweep && sm_urgency(sm, cause) <= sm_urgency(sm, sm->resweep_cause))
+        return; // under way already: asking again may not put it off
+    sm->resweep_cause = cause;
     sm->resweep = true;
     if (!sm->sweeping)
         sm_watch_arm(sm);

@@ -28,6 +28,7 @@
 #define SM_SWITCHES_MAX 8192 // tables are switches x LIDs: 400 MB
 #define SM_NODES_MAX 65536   // what the model holds
 #define SM_PORTS_MAX 1048576
+#define PORT_STUCK 2
 #define SM_SILENT 3 // time-outs in a row after which a device is asked nothing more in the phase
 
 struct sm_port {
@@ -39,6 +40,7 @@ struct sm_port {
     uint16_t lid;                    // assigned, end ports only; 0 = none
     uint8_t peer_num;
     uint8_t excluded; // enum port_excluded
+    uint8_t fails;    // sweeps in a row in which it did not take its PortInfo; PORT_STUCK: not routed over
     bool known;       // info was read in this sweep
     bool probing;     // NodeInfo through this port is under way or has been answered in this sweep
     bool info_late;   // the first try of PortInfo went unanswered: the level does not wait for it
@@ -69,6 +71,7 @@ struct sm_dev {
     bool too_small; // LinearFDBCap is below what the fabric needs: not routed through, no tables
     uint8_t silent; // time-outs in a row; SM_SILENT: nothing more is asked in this phase
     enum dev_lft lft;
+    bool lft_mixed;       // blocks were written in a sweep that has not ended well
     struct sm_port *port; // num_ports + 1; [0] unused for end nodes
 };
 
@@ -157,6 +160,8 @@ struct sm {
     uint32_t *wave_block;
     struct sm_route_job *job;
     uint32_t set_failures;
+    bool progress;                          // a Set of this sweep changed something
+    bool recovered;                         // a port that was not routed over is ACTIVE now
     uint32_t duplicates, duplicates_before; // GUIDs seen twice in this sweep, in the last
     uint32_t not_kept_ports;                // that turned out in this sweep not to keep a field
     uint32_t not_kept_fields;
@@ -180,8 +185,10 @@ struct sm {
         bool running, changed;
         const char *cause;
         uint32_t exceptions;
-        int64_t backoff_ns;
-        mono_t not_before;
+        int64_t backoff_ns; // before a sweep that the last ones make look useless
+        mono_t ended;       // when the last sweep did
+        uint32_t burst;     // sweeps begun of late, one less each second
+        mono_t drained;
     } light;
 };
 
@@ -240,7 +247,9 @@ const struct route_plan *sm_route_plan(const struct sm *sm);
 // watch.c
 void sm_watch_init(struct sm *sm);
 void sm_watch_done(struct sm *sm);
-void sm_watch_arm(struct sm *sm);         // sets the timer for what comes next
-void sm_sweep_begin_asked(struct sm *sm); // sm.c: begins the sweep that was asked for
+void sm_watch_swept(struct sm *sm);                     // a sweep has ended: was it of use?
+void sm_watch_arm(struct sm *sm);                       // sets the timer for what comes next
+int sm_urgency(const struct sm *sm, const char *cause); // what was asked for goes before what is less urgent
+void sm_sweep_begin_asked(struct sm *sm);               // sm.c: begins the sweep that was asked for
 
 #endif

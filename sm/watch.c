@@ -5,7 +5,7 @@
 // A light sweep is one Get(SwitchInfo) per switch (PortStateChange says that a port of it changed; a top
 // below what was written, that it was reset) and one request for each exception: a port that is up with
 // silence behind it, a device without a description. A change asks for a sweep of the whole fabric. Sweeps
-// that follow each other without finding any change are spaced out, up to a minute.
+// that follow each other without finding or achieving anything are spaced out, up to a minute.
 #include <errno.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@
 #include "sm/sm_priv.h"
 
 #define BACKOFF_MAX (60 * MONO_S)
+#define BURST 20                  // sweeps that may follow each other at once
 #define TRAP_SETTLE (2 * MONO_MS) // the other end's trap is on its way
 
 static void changed(struct sm *sm, const char *cause)
@@ -139,56 +140,91 @@ static void light_begin(struct sm *sm)
     light_one_done(sm);
 }
 
+static void count_burst(struct sm *sm)
+{
+    mono_t now = loop_now(sm->loop);
+    int64_t seconds = mono_sub(now, sm->light.drained) / MONO_S;
+
+    if (seconds > 0) {
+        sm->light.burst -= seconds < sm->light.burst ? (uint32_t)seconds : sm->light.burst;
+        sm->light.drained = now;
+    }
+    if (sm->light.burst < BURST)
+        sm->light.burst++;
+}
+
 static void timer_fired(void *arg)
 {
     struct sm *sm = arg;
     if (sm->sweeping || sm->light.running)
         return;
-    if (sm->resweep) {
-        sm_sweep_begin_asked(sm);
+    const struct sm_sweep *last = sm_history(sm, 0);
+    if (!sm->resweep && sm->up && sm->state == SM_MASTER && (last == NULL || last->ok)) {
+        light_begin(sm);
         return;
     }
-    if (!sm->up || sm->state != SM_MASTER)
-        sm_resweep(sm, sm->state == SM_STANDBY ? "watch-master" : "retry", false);
-    else
-        light_begin(sm);
+    if (!sm->resweep) {
+        sm->resweep = true;
+        sm->resweep_cause = sm->state == SM_STANDBY ? "watch-master" : "retry";
+    }
+    count_burst(sm);
+    sm_sweep_begin_asked(sm);
 }
 
-// How long to wait before a sweep that the last ones make look useless: nothing changed in it, or it failed.
-static int64_t backoff(struct sm *sm)
+enum { LATER, SOON, AT_ONCE };
+
+int sm_urgency(const struct sm *sm, const char *cause)
+{
+    if (strcmp(cause, "start") == 0 || strcmp(cause, "operator") == 0)
+        return AT_ONCE;
+    return strcmp(cause, "trap") == 0 ? SOON : LATER;
+}
+
+void sm_watch_swept(struct sm *sm)
 {
     const struct sm_sweep *s = sm_history(sm, 0);
-    bool useless =
-        s != NULL && (!s->ok || (s->lft_blocks_set == 0 && s->port_sets == 0 &&
-                                 s->nodes_added + s->nodes_removed + s->links_added + s->links_removed == 0));
-    if (!useless) {
-        sm->light.backoff_ns = 0;
+    int64_t *b = &sm->light.backoff_ns;
+
+    if (s->ok && (sm->progress || s->nodes_added + s->nodes_removed + s->links_added + s->links_removed > 0))
+        *b = 0;
+    else
+        *b = *b == 0 ? 100 * MONO_MS : *b * 2 > BACKOFF_MAX ? BACKOFF_MAX : *b * 2;
+    sm->light.ended = loop_now(sm->loop);
+}
+
+// How long the sweep that was asked for has to wait. What a person asks for does not; what devices ask for
+// waits the longer, the more sweeps have brought nothing, but after a trap no more than a second. However
+// useful they look, there is no more than one a second for long.
+static int64_t sweep_delay(const struct sm *sm)
+{
+    int urgency = sm->reroute ? AT_ONCE : sm_urgency(sm, sm->resweep_cause);
+    int64_t calm = mono_sub(loop_now(sm->loop), sm->light.ended), ns = sm->light.backoff_ns;
+
+    if (urgency == AT_ONCE)
         return 0;
-    }
-    sm->light.backoff_ns = sm->light.backoff_ns ? sm->light.backoff_ns * 2 : 100 * MONO_MS;
-    if (sm->light.backoff_ns > BACKOFF_MAX)
-        sm->light.backoff_ns = BACKOFF_MAX;
-    return sm->light.backoff_ns;
+    if (calm > 10 * MONO_S && calm > 4 * ns)
+        ns = 0;
+    if (urgency == SOON)
+        ns = ns < TRAP_SETTLE ? TRAP_SETTLE : ns > MONO_S ? MONO_S : ns;
+    if (sm->light.burst >= BURST && ns < MONO_S)
+        ns = MONO_S;
+    return ns;
 }
 
 void sm_watch_arm(struct sm *sm)
 {
+    const struct sm_sweep *last = sm_history(sm, 0);
+
     if (sm->sweeping || sm->light.running)
         return;
-    bool asked = sm->resweep && sm->resweep_cause != NULL;
-    if (asked) {
-        bool by_hand = strcmp(sm->resweep_cause, "start") == 0 ||
-                       strcmp(sm->resweep_cause, "operator") == 0 || sm->reroute;
-        bool by_trap = strcmp(sm->resweep_cause, "trap") == 0;
-        loop_timer_after(&sm->light.timer, by_hand ? 0 : by_trap ? TRAP_SETTLE : backoff(sm));
-    } else if (sm->state == SM_STANDBY) {
+    if (sm->resweep)
+        loop_timer_after(&sm->light.timer, sweep_delay(sm));
+    else if (sm->state == SM_STANDBY)
         loop_timer_after(&sm->light.timer, 5 * MONO_S);
-    } else if (!sm->up) {
-        int64_t b = backoff(sm);
-        loop_timer_after(&sm->light.timer, b > MONO_S ? b : MONO_S);
-    } else if (sm->o.sweep_interval_ns > 0) {
+    else if (!sm->up || (last != NULL && !last->ok))
+        loop_timer_after(&sm->light.timer, sm->light.backoff_ns > MONO_S ? sm->light.backoff_ns : MONO_S);
+    else if (sm->o.sweep_interval_ns > 0)
         loop_timer_after(&sm->light.timer, sm->o.sweep_interval_ns);
-    }
 }
 
 // --- unsolicited ---
