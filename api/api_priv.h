@@ -54,6 +54,7 @@ struct listener { // one libmicrohttpd daemon and how the loop drives it
     struct MHD_Daemon *mhd;
     struct loop_fd *poll;
     struct loop_timer timer;
+    struct loop_task kick;
 };
 
 struct view { // what one fabric shows
@@ -131,6 +132,8 @@ struct request {
 // --- http.c ---
 int http_start(struct listener *l, struct api *a, int fd, bool is_unix, struct err *e);
 void http_stop(struct listener *l); // closes fd
+// Connections were resumed: libmicrohttpd, which has no descriptor to tell itself with, runs soon.
+void http_kick(struct listener *l);
 const char *http_header(const struct request *r, const char *name);
 
 // --- auth.c ---

@@ -140,10 +140,11 @@ static struct trunk *trunks(const struct fabric *f, size_t *ret_n)
 
 static int fail_random(const struct fabric *f, struct builder *b, const char *text, struct err *e)
 {
+    const char *number = text + strlen("random:");
     char *end, *end2;
-    double percent = strtod(text + strlen("random:"), &end);
+    double percent = strtod(number, &end);
     unsigned long long seed = *end == ':' ? strtoull(end + 1, &end2, 10) : 0;
-    if (*end != ':' || end2 == end + 1 || *end2 != 0 || !(percent >= 0 && percent <= 100))
+    if (end == number || *end != ':' || end2 == end + 1 || *end2 != 0 || !(percent >= 0 && percent <= 100))
         return err_set(e, -EINVAL, text, "must be random:<percent>:<seed>, such as random:1:7");
     size_t n;
     struct trunk *t = trunks(f, &n);

@@ -42,6 +42,11 @@ static void on_timer(void *arg)
     drive(arg);
 }
 
+void http_kick(struct listener *l)
+{
+    loop_post(l->api->c.loop, &l->kick);
+}
+
 static void on_log(void *arg, const char *fmt, va_list ap)
 {
     char text[300];
@@ -180,6 +185,7 @@ int http_start(struct listener *l, struct api *a, int fd, bool is_unix, struct e
     l->is_unix = is_unix;
     l->fd = fd;
     loop_timer_init(&l->timer, a->c.loop, "api", on_timer, l);
+    loop_task_init(&l->kick, "api", on_timer, l);
     l->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_access, l,
         MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_URI_LOG_CALLBACK,
@@ -210,5 +216,6 @@ void http_stop(struct listener *l)
     MHD_run(l->mhd);         // connections that were resumed leave their list
     MHD_stop_daemon(l->mhd); // closes the listening socket
     loop_timer_cancel(&l->timer);
+    loop_unpost(l->api->c.loop, &l->kick);
     *l = (struct listener){.fd = -1};
 }

@@ -13,6 +13,23 @@
 
 // --- JSON ---
 
+// As buf_add(), inlined where there is room: a list of ten thousand ports is a million of these. The NUL
+// behind the text is set where a public function ends.
+static inline void put(struct buf *b, const char *p, size_t n)
+{
+    if (__builtin_expect(b->len + n >= b->cap, 0))
+        buf_reserve(b, n + 4096);
+    memcpy(b->data + b->len, p, n);
+    b->len += n;
+}
+
+static inline void put_char(struct buf *b, char c)
+{
+    if (__builtin_expect(b->len + 1 >= b->cap, 0))
+        buf_reserve(b, 4096);
+    b->data[b->len++] = c;
+}
+
 // Length of the valid UTF-8 character at s, 0 when it is none (overlong, surrogate, beyond U+10FFFF, cut
 // off).
 static size_t utf8_len(const unsigned char *s, size_t left)
@@ -35,34 +52,37 @@ static void put_escaped(struct buf *b, unsigned char c)
     char u[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
     switch (c) {
     case '"':
-        buf_add(b, "\\\"", 2);
+        put(b, "\\\"", 2);
         break;
     case '\\':
-        buf_add(b, "\\\\", 2);
+        put(b, "\\\\", 2);
         break;
     case '\n':
-        buf_add(b, "\\n", 2);
+        put(b, "\\n", 2);
         break;
     case '\t':
-        buf_add(b, "\\t", 2);
+        put(b, "\\t", 2);
         break;
     case '\r':
-        buf_add(b, "\\r", 2);
+        put(b, "\\r", 2);
         break;
     default:
-        buf_add(b, u, 6);
+        put(b, u, 6);
     }
 }
 
-void json_put_string(struct buf *b, const char *text, size_t len)
+// Characters that stand for themselves.
+static const bool plain[256] = {[0x20 ... 0x21] = true, [0x23 ... 0x5b] = true, [0x5d ... 0x7e] = true};
+
+static void put_string(struct buf *b, const char *text, size_t len)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t start = 0, i = 0;
 
-    buf_putc(b, '"');
+    put_char(b, '"');
     while (i < len) {
         unsigned char c = s[i];
-        if (c >= 0x20 && c < 0x7f && c != '"' && c != '\\') {
+        if (plain[c]) {
             i++;
             continue;
         }
@@ -71,15 +91,15 @@ void json_put_string(struct buf *b, const char *text, size_t len)
             i += n;
             continue;
         }
-        buf_add(b, text + start, i - start);
+        put(b, text + start, i - start);
         if (c >= 0x80)
-            buf_add(b, "\xef\xbf\xbd", 3);
+            put(b, "\xef\xbf\xbd", 3);
         else
             put_escaped(b, c);
         start = ++i;
     }
-    buf_add(b, text + start, len - start);
-    buf_putc(b, '"');
+    put(b, text + start, len - start);
+    put_char(b, '"');
 }
 
 static void put_int(struct buf *b, int64_t v)
@@ -91,7 +111,7 @@ static void put_int(struct buf *b, int64_t v)
     while ((u /= 10) != 0);
     if (v < 0)
         *--p = '-';
-    buf_add(b, p, (size_t)(t + sizeof(t) - p));
+    put(b, p, (size_t)(t + sizeof(t) - p));
 }
 
 static void put_guid(struct buf *b, uint64_t guid)
@@ -101,38 +121,40 @@ static void put_guid(struct buf *b, uint64_t guid)
     for (int i = 0; i < 16; i++)
         t[3 + i] = hex[(guid >> (60 - 4 * i)) & 15];
     t[19] = '"';
-    buf_add(b, t, 20);
+    put(b, t, 20);
 }
 
 static void put_num(struct buf *b, double v)
 {
     char t[40];
     int n = snprintf(t, sizeof(t), "%.9g", v);
-    buf_add(b, t, (size_t)n);
+    put(b, t, (size_t)n);
 }
 
 static void put_time(struct buf *b, int64_t ns)
 {
     char t[40];
     wall_format(ns, t, sizeof(t));
-    json_put_string(b, t, strlen(t));
+    put_string(b, t, strlen(t));
 }
+
+static void put_struct(struct buf *b, const struct schema *s, const void *p);
 
 static void put_list(struct buf *b, const struct field *f, const struct items *l)
 {
     const char *p = l->item;
-    buf_putc(b, '[');
+    put_char(b, '[');
     for (size_t i = 0; i < l->n; i++) {
         if (i > 0)
-            buf_putc(b, ',');
+            put_char(b, ',');
         if (f->type == FIELD_STRINGS) {
             const char *s = ((const char *const *)l->item)[i];
-            json_put_string(b, s, strlen(s));
+            put_string(b, s, strlen(s));
         } else {
-            json_put_struct(b, f->sub, p + i * f->sub->size);
+            put_struct(b, f->sub, p + i * f->sub->size);
         }
     }
-    buf_putc(b, ']');
+    put_char(b, ']');
 }
 
 static bool is_null(const struct field *f, const void *p)
@@ -163,12 +185,12 @@ static void put_value(struct buf *b, const struct field *f, const void *p)
     const char *s;
 
     if (is_null(f, p)) {
-        buf_add(b, "null", 4);
+        put(b, "null", 4);
         return;
     }
     switch (f->type) {
     case FIELD_BOOL:
-        buf_puts(b, *AT(p, f, bool) ? "true" : "false");
+        *AT(p, f, bool) ? put(b, "true", 4) : put(b, "false", 5);
         break;
     case FIELD_INT:
         put_int(b, *AT(p, f, int64_t));
@@ -178,7 +200,7 @@ static void put_value(struct buf *b, const struct field *f, const void *p)
         break;
     case FIELD_STR:
         s = *AT(p, f, char *);
-        json_put_string(b, s, strlen(s));
+        put_string(b, s, strlen(s));
         break;
     case FIELD_GUID:
         put_guid(b, *AT(p, f, uint64_t));
@@ -187,10 +209,11 @@ static void put_value(struct buf *b, const struct field *f, const void *p)
         put_time(b, *AT(p, f, int64_t));
         break;
     case FIELD_RAW:
-        buf_puts(b, *AT(p, f, char *));
+        s = *AT(p, f, char *);
+        put(b, s, strlen(s));
         break;
     case FIELD_OBJ:
-        json_put_struct(b, f->sub, *AT(p, f, void *));
+        put_struct(b, f->sub, *AT(p, f, void *));
         break;
     case FIELD_LIST:
     case FIELD_STRINGS:
@@ -199,18 +222,30 @@ static void put_value(struct buf *b, const struct field *f, const void *p)
     }
 }
 
-void json_put_struct(struct buf *b, const struct schema *s, const void *p)
+static void put_struct(struct buf *b, const struct schema *s, const void *p)
 {
-    buf_putc(b, '{');
+    put_char(b, '{');
     for (const struct field *f = s->field; f->name != NULL; f++) {
         if (f != s->field)
-            buf_putc(b, ',');
-        buf_putc(b, '"');
-        buf_puts(b, f->name);
-        buf_add(b, "\":", 2);
+            put_char(b, ',');
+        put_char(b, '"');
+        put(b, f->name, strlen(f->name));
+        put(b, "\":", 2);
         put_value(b, f, p);
     }
-    buf_putc(b, '}');
+    put_char(b, '}');
+}
+
+void json_put_string(struct buf *b, const char *s, size_t len)
+{
+    put_string(b, s, len);
+    b->data[b->len] = 0;
+}
+
+void json_put_struct(struct buf *b, const struct schema *s, const void *p)
+{
+    put_struct(b, s, p);
+    b->data[b->len] = 0;
 }
 
 // --- CSV ---

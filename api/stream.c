@@ -18,6 +18,7 @@
 struct stream {
     struct stream *next, *prev;
     struct api *api;
+    struct listener *listener;
     struct MHD_Connection *conn;
     char *fabric, *kind;
     uint64_t at; // id of the last event looked at
@@ -78,6 +79,7 @@ static void wake(struct stream *s)
         return;
     s->suspended = false;
     MHD_resume_connection(s->conn);
+    http_kick(s->listener);
 }
 
 static void wake_all(void *arg)
@@ -216,6 +218,7 @@ void get_stream(struct request *r)
     }
     struct stream *s = xcalloc(1, sizeof(*s));
     *s = (struct stream){.api = a,
+                         .listener = r->listener,
                          .conn = r->conn,
                          .fabric = fabric ? xstrdup(fabric) : NULL,
                          .kind = kind ? xstrdup(kind) : NULL,
