@@ -150,7 +150,7 @@ class Dump:
     """
     NODE = re.compile(r'^(Switch|Ca) (\d+) "([^"]*)"\s+nodeguid ([0-9a-f]+)')
     PORT = re.compile(r'^([0-9a-f]+)\t\[(\d+)\](?:\t"([^"]*)"\[(\d+)\])?\s*(?:lid (\d+) lmc (\d+) smlid (\d+))?.*?'
-                      r'([A-Za-z]+)/([A-Za-z]+)\s*$')
+                      r'\b([A-Z][A-Za-z]+)/([A-Z][A-Za-z]+)\b')
 
     def __init__(self, text):
         self.node, self.lid, self.end, self.smlid = {}, {}, {}, {}

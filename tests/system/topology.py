@@ -48,6 +48,12 @@ class Net:
         self.node[a].peer[port_a] = (z, port_z)
         self.node[z].peer[port_z] = (a, port_a)
 
+    def unlink(self, name, port):
+        """Takes the cable out; returns its other end."""
+        peer, peer_port = self.node[name].peer.pop(port)
+        del self.node[peer].peer[peer_port]
+        return peer, peer_port
+
     @property
     def cas(self):
         return [n for n in self.node.values() if not n.switch]

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong on a fabric, on ibsim: lost MADs, dead devices, cut cables, weftd restarted or killed."""
+import random
+import time
+
+import pytest
+
+import judge
+import rig
+from rig import Ibsim, Once, Weftd, read_lids
+from topology import rail, small
+
+pytestmark = pytest.mark.skipif(rig.missing("ibsim") != "", reason=rig.missing("ibsim"))
+SM_HOST = "gpu-0001-mlx5_0"
+
+
+def tables_and_lids(dump):
+    return {n: (d["lft"], d["top"]) for n, d in dump.node.items() if d["switch"]}, dump.port_guid
+
+
+# --- loss ---
+
+
+@pytest.fixture
+def lossy(ibsim):
+    """rail-256 where a leaf, a spine and every tenth adapter lose a fifth of the MADs that they get."""
+    net = rail(256)
+    sim = ibsim(net)
+    for name in ["leaf-su01-r3", "spine-02"] + [n.name for n in net.cas[5::10]]:
+        sim.console(f'Error "{name}" 20')
+    return sim
+
+
+def test_loss_costs_time_only(lossy, tmp_path):
+    once = Once(tmp_path, "--state", tmp_path / "state", ibsim=lossy, host=SM_HOST)
+    assert once.code == 0 and once.json["verified"], once.stdout
+    dump = lossy.dump()
+    assert judge.judge_dump(dump, lossy.net, SM_HOST) == 8 * len(lossy.net.node)
+    assert read_lids(tmp_path / "state") == dump.port_guid
+
+
+def test_dead_devices_are_left_out(ibsim, tmp_path):
+    """An adapter and a spine that never answer: the rest comes up, and both are named."""
+    net = rail(256)
+    sim = ibsim(net)
+    dead = ["gpu-0007-mlx5_4", "spine-03"]
+    for name in dead:
+        sim.console(f'Error "{name}" 100')
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        f = weftd.wait_up()
+        assert f["nodes"] == len(net.node) - 2 and f["routing"]["verified"] is True
+        dump = sim.dump()
+        assert judge.judge_dump(dump, net, SM_HOST, dead) == 8 * (len(net.node) - 2)
+        leaf, port = net.node["gpu-0007-mlx5_4"].peer[1]
+        silent = weftd.get("/fabrics/default/findings")["items"]
+        assert any(net.node[leaf].desc in x["where"] and str(port) in x["where"] for x in silent), silent
+        # They come back to life: found without being asked.
+        for name in dead:
+            sim.console(f'Error "{name}" 0')
+        weftd.wait_fabric(lambda f: f["nodes"] == len(net.node) and f["links"] == net.num_links, "whole")
+        rig.wait_until(lambda: works(sim, net), "all forwarded")
+
+
+def works(sim, net):
+    try:
+        return judge.judge_dump(sim.dump(), net, SM_HOST) > 0
+    except AssertionError:
+        return False
+
+
+# --- cables ---
+
+
+def test_cables_out_and_in(ibsim, tmp_path):
+    """A trunk, a host's cable, a whole spine: repaired, told as events, and as before when they are back."""
+    net = rail(256)
+    sim = ibsim(net)
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+        home = tables_and_lids(sim.dump())
+        links = net.num_links
+        for name, port in [("leaf-su01-r2", 40), ("gpu-0009-mlx5_1", 1), ("spine-04", None)]:
+            ports = [port] if port else list(net.node[name].peer)
+            sim.console(f'Unlink "{name}"' + (f"[{port}]" if port else ""))
+            cut = [(name, p, *net.unlink(name, p)) for p in ports]
+            weftd.wait_fabric(lambda f: f["links"] == links - len(cut), f"without {name}")
+            gone = [name] if len(ports) == len(net.node[name].peer) + len(cut) else []
+            rig.wait_until(lambda: judged_without(sim, net, gone), f"forwarded without {name}")
+            for name_a, a, name_z, z in cut:
+                net.link(name_a, a, name_z, z)
+                sim.console(f'ReLink "{name_a}"[{a}]')
+            weftd.wait_fabric(lambda f: f["links"] == links, f"with {name}")
+            rig.wait_until(lambda: tables_and_lids(sim.dump()) == home, f"everything at home again after {name}")
+            assert judge.judge_dump(sim.dump(), net, SM_HOST) == 8 * len(net.node)
+        kinds = {e["kind"] for e in weftd.get("/events", limit=1000)["items"]}
+        assert {"link-removed", "link-added", "node-removed", "node-added", "fabric-up"} <= kinds
+
+
+def judged_without(sim, net, gone):
+    try:
+        return judge.judge_dump(sim.dump(), net, SM_HOST, gone) > 0
+    except AssertionError:
+        return False
+
+
+def test_own_port_down(ibsim, tmp_path):
+    """--once says so; the daemon keeps looking and manages the fabric when the cable is in."""
+    net = small()
+    sim = ibsim(net)
+    sim.console(f'Unlink "{SM_HOST}"[1]')
+    once = Once(tmp_path / "once", ibsim=sim, host=SM_HOST)
+    assert once.code == 1 and once.json["ok"] is False
+    assert once.json["error"]["code"] == "port-down" and "cable" in once.json["error"]["text"]
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        f = weftd.wait_fabric(lambda f: f["error"] is not None, "in error")
+        assert f["state"] != "up" and "down" in f["error"]["text"] and f["advice"]
+        sim.console(f'ReLink "{SM_HOST}"[1]')
+        f = weftd.wait_fabric(lambda f: f["state"] == "up" and f["links"] == net.num_links, "up")
+        assert f["error"] is None
+        assert judge.judge_dump(sim.dump(), net, SM_HOST) > 0
+
+
+# --- restarts ---
+
+
+@pytest.mark.parametrize("memory", ["with meta.db", "without"])
+def test_restart_is_hitless(ibsim, tmp_path, memory):
+    """A second weftd finds proved tables and recorded LIDs: no table is written and none moves."""
+    sim = ibsim(rail(256))
+    with Weftd(tmp_path / "a", ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+        assert weftd.mads()["LinearForwardingTable", "Set"] > 0
+    before = sim.dump()
+    where = tmp_path / ("a" if memory == "with meta.db" else "b")
+    with Weftd(where, ibsim=sim, host=SM_HOST) as weftd:
+        f = weftd.wait_up()
+        assert f["routing"]["verified"] is True
+        assert weftd.mads().get(("LinearForwardingTable", "Set"), 0) == 0
+        assert weftd.get("/fabrics/default/sweeps")["items"][-1]["lft_blocks_set"] == 0
+        after = sim.dump()
+        assert after.node == before.node and after.port_guid == before.port_guid
+        assert weftd.lids() == after.port_guid
+
+
+def test_killed_at_any_moment(tmp_path):
+    """kill -9 during bring-up: a LID that a port has is recorded, and no LID moves when weftd comes back."""
+    choose = random.Random(11)
+    with Ibsim(rail(256), tmp_path / "whole") as sim:
+        whole = Once(tmp_path / "whole", ibsim=sim, host=SM_HOST)
+        assert whole.code == 0
+    seconds = {p["name"]: p["seconds"] for p in whole.json["phases"]}
+    killed, partly = 0, 0
+    for i in range(20):
+        folder = tmp_path / f"{i}"
+        with Ibsim(rail(256), folder / "ibsim") as sim:
+            weftd = Weftd(folder, ibsim=sim, host=SM_HOST)
+            rig.wait_until(lambda: "port-open" in weftd.log(), "the port is open", poll=0.001)
+            span = seconds["discover"] + seconds["record"]
+            if i % 2:  # while LIDs are being set: from the moment when they are recorded
+                log = weftd.state / "meta.db-wal"
+                size = log.stat().st_size
+                rig.wait_until(lambda: log.stat().st_size > size, "LIDs are recorded", poll=0.0005)
+                span = seconds["tables"] + seconds.get("configure", 0)
+            time.sleep(choose.random() * span)  # the moment itself, not a wait for something
+            weftd.kill()
+            killed += "fabric-up" not in weftd.log()
+            sim.forget_dead_clients()
+            half = {guid: lid for guid, lid in sim.dump().port_guid.items() if lid}
+            partly += 0 < len(half) < len(sim.net.node)
+            recorded = read_lids(folder / "state")
+            assert half.items() <= recorded.items(), f"set but not recorded: {set(half.items()) - set(recorded.items())}"
+            once = Once(folder, "--state", folder / "state", ibsim=sim, host=SM_HOST)
+            assert once.code == 0 and once.json["verified"], once.stdout
+            dump = sim.dump()
+            assert recorded.items() <= dump.port_guid.items(), "a LID moved"
+            assert read_lids(folder / "state") == dump.port_guid
+            assert judge.judge_dump(dump, sim.net, SM_HOST) > 0
+    assert killed >= 3, f"only {killed} of 20 were killed before the fabric was up"
+    print(f"{killed} killed during bring-up, {partly} of them with LIDs on some ports")
