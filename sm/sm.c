@@ -108,6 +108,8 @@ static void sweep_begin(struct sm *sm, const char *cause)
     int rc;
 
     sm_route_job_free(sm);
+    tables_unref(sm->next_tables); // of a sweep that failed
+    sm->next_tables = NULL;
     findings_done(&sm->findings_new);
     memset(&sm->findings_new, 0, sizeof(sm->findings_new));
     sm->sweep = (struct sm_sweep){.id = sm->num_sweeps + 1, .cause = cause, .wall_ns = wall_now_ns()};
