@@ -101,6 +101,7 @@ void sm_request(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t met
                                     .first_timeout = late,
                                     .arg = sm,
                                     .user = user,
+                                    .gen = sm->sweeping ? 0 : SM_LIGHT_GEN,
                                 });
 }
 
@@ -538,8 +539,9 @@ static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev
 // Whoever answers can invent fabric without end.
 static bool room_for(struct sm *sm, const struct mad_node_info *ni)
 {
+    uint32_t max = sm->o.max_switches != 0 ? sm->o.max_switches : SM_SWITCHES_MAX;
     uint32_t sw = ni->node_type == MAD_NODE_SWITCH, ports = ni->num_ports + 1u;
-    if (sm->disc.nodes + 1 > SM_NODES_MAX || sm->disc.switches + sw > SM_SWITCHES_MAX ||
+    if (sm->disc.nodes + 1 > SM_NODES_MAX || sm->disc.switches + sw > max ||
         sm->disc.ports + ports > SM_PORTS_MAX)
         return false;
     sm->disc.nodes++;

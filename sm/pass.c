@@ -2,7 +2,8 @@
 // A pass: every device of the sweep gets its own stream of requests, made one by one when there is room, so
 // that a full table costs a cursor and not a queue. At most PASS_WINDOW requests of a device wait or fly at
 // once; how many of them are on the wire is the engine's business. A device that lets SM_SILENT requests in a
-// row time out is asked nothing more: what was on the wire has failed, so there is another sweep.
+// row time out is asked nothing more in this sweep; what was on the wire has failed, so there is another one.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,16 @@ static void pump(struct sm_pass *p, struct sm_dev *d)
     }
 }
 
+// Nothing is sent to a device that has fallen silent in this sweep, but the phase must know.
+static void fail_first(struct sm_pass *p, struct sm_dev *d)
+{
+    struct sm_item it;
+
+    memset(&it, 0, offsetof(struct sm_item, data));
+    if (p->next(p, d, &p->cursor[d->index], &it))
+        p->done(p, d, it.tag, &(struct mad_result){.status = -ETIMEDOUT});
+}
+
 static void all_done(void *arg)
 {
     struct sm_pass *p = arg;
@@ -81,11 +92,11 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
     p->running = true;
     p->pending = 1; // this function itself
     loop_task_init(&p->task, "sm", all_done, p);
-    for (uint32_t i = 0; i < sm->num_dev; i++) {
-        sm->dev[i]->silent = 0;
-        if (dev_here(sm, sm->dev[i]))
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (dev_here(sm, sm->dev[i]) && sm->dev[i]->silent < SM_SILENT)
             pump(p, sm->dev[i]);
-    }
+        else if (dev_here(sm, sm->dev[i]))
+            fail_first(p, sm->dev[i]);
     if (--p->pending == 0)
         loop_post(sm->loop, &p->task);
 }

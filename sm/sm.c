@@ -102,6 +102,14 @@ void sm_phase(struct sm *sm, const char *name)
     s->phase[s->num_phases++] = (struct sm_phase_time){.name = name};
 }
 
+static void own_port_down(struct sm *sm)
+{
+    struct err e;
+    err_set(&e, -ENETDOWN, sm->transport->name,
+            "the local port is down: no cable, or the far end is off; watching it");
+    sm_sweep_failed(sm, &e);
+}
+
 static void sweep_begin(struct sm *sm, const char *cause)
 {
     struct err e;
@@ -120,24 +128,22 @@ static void sweep_begin(struct sm *sm, const char *cause)
     sm->resweep = sm->reroute = false;
     sm->duplicates_before = sm->duplicates;
     sm->duplicates = 0;
+    sm->failures_before = sm->set_failures;
     sm->set_failures = sm->not_kept_ports = sm->not_kept_fields = 0;
     sm->config_done = sm->tables_done = sm->progress = sm->recovered = false;
     sm->failed.code = 0;
-    if (sm->state != SM_MASTER)
+    if (sm->state == SM_NOT_ACTIVE) // a standby stays one until it has found nobody else
         set_state(sm, SM_DISCOVERING);
     sm_phase(sm, "discover");
     rc = sm->transport->ops->port(sm->transport, &sm->own);
-    if (rc == 0 && sm->own.state < MAD_PORT_INIT)
-        rc = -ENETDOWN;
-    if (rc != 0) {
-        err_set(&e, rc, sm->transport->name,
-                rc == -ENETDOWN ? "the local port is down: no cable, or the far end is off; watching it"
-                                : "the local port cannot be read (%s)",
-                strerror(-rc));
+    if (rc == 0 && sm->own.state < MAD_PORT_INIT) {
+        own_port_down(sm);
+    } else if (rc != 0) {
+        err_set(&e, rc, sm->transport->name, "the local port cannot be read (%s)", strerror(-rc));
         sm_sweep_failed(sm, &e);
-        return;
+    } else {
+        sm_discover_start(sm);
     }
-    sm_discover_start(sm);
 }
 
 static void standby(struct sm *sm)
@@ -152,6 +158,7 @@ static void standby(struct sm *sm)
                  "it, or give weft a higher priority than its",
                  GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
     set_state(sm, SM_STANDBY);
+    sm->up = false;
     err_set(&e, -EBUSY, d->desc,
             "another subnet manager (" GUID_FMT ", priority %u, %s) runs this fabric; standing by",
             GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
@@ -162,6 +169,12 @@ void sm_discovered(struct sm *sm)
 {
     if (sm->disc.foreign_sm != DEV_NONE) {
         standby(sm);
+        return;
+    }
+    const struct sm_dev *own = sm->dev[sm->own_dev];
+    const struct sm_port *p = &own->port[dev_is_switch(own) ? 0 : sm->own.num];
+    if (!dev_is_switch(own) && p->known && !sm_port_up(p)) { // the kernel's view may be older than the port's
+        own_port_down(sm);
         return;
     }
     set_state(sm, SM_MASTER);
@@ -255,7 +268,7 @@ void sm_sweep_failed(struct sm *sm, const struct err *e)
     }
     bool repeated = sm->error.code == e->code && strcmp(sm->error.text, e->text) == 0;
     sm->error = *e;
-    if (sm->state == SM_DISCOVERING && e->code != -EBUSY)
+    if (e->code == -ENETDOWN || (sm->state == SM_DISCOVERING && e->code != -EBUSY))
         sm->up = false;
     snprintf(sm->sweep.text, sizeof(sm->sweep.text), "%s", e->text);
     if (!repeated && e->code != -EBUSY)

@@ -57,6 +57,7 @@ struct sm_opts {
     uint8_t phy_errors, overrun_errors;
     int64_t sweep_interval_ns; // light sweep; 0 = none
     bool adopt;                // keep tables found on the switches when they are proved
+    uint32_t max_switches;     // that are managed; 0 = 8192
     bool allow_credit_loops;   // program minhop's tables although the proof finds cycles
 };
 void sm_opts_default(struct sm_opts *o);

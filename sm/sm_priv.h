@@ -29,6 +29,7 @@
 #define SM_NODES_MAX 65536   // what the model holds
 #define SM_PORTS_MAX 1048576
 #define PORT_STUCK 2
+#define SM_LIGHT_GEN 1 // requests of a light sweep in the engine
 #define SM_SILENT 3 // time-outs in a row after which a device is asked nothing more in the phase
 
 struct sm_port {
@@ -159,7 +160,7 @@ struct sm {
     uint32_t *wave_first;         // per switch: first index into wave_block; one more at the end
     uint32_t *wave_block;
     struct sm_route_job *job;
-    uint32_t set_failures;
+    uint32_t set_failures, failures_before; // of this sweep, of the last
     bool progress;                          // a Set of this sweep changed something
     bool recovered;                         // a port that was not routed over is ACTIVE now
     uint32_t duplicates, duplicates_before; // GUIDs seen twice in this sweep, in the last

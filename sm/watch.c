@@ -48,7 +48,9 @@ static void light_switch_done(void *arg, uint64_t user, const struct mad_result 
     struct sm_dev *d = sm->dev[user];
     struct mad_switch_info si;
 
-    if (r->status != 0) {
+    if (r->status == -ECANCELED) {
+        ; // a sweep goes first
+    } else if (r->status != 0) {
         changed(sm, "switch-silent");
     } else if (r->mad_status == 0) {
         mad_switch_info_decode(r->data, &si);
@@ -95,6 +97,7 @@ static void probe_exception(struct sm *sm, const struct sm_dev *d, unsigned num)
                                     .retries = 0, // it is asked again in a second
                                     .done = light_probe_done,
                                     .arg = sm,
+                                    .gen = SM_LIGHT_GEN,
                                 });
 }
 
@@ -103,7 +106,9 @@ static bool local_port_changed(struct sm *sm)
     struct transport_port now;
     if (sm->transport->ops->port(sm->transport, &now) != 0)
         return true;
-    return (now.state >= MAD_PORT_INIT) != (sm->own.state >= MAD_PORT_INIT) || now.state == MAD_PORT_INIT ||
+    // In INIT again: it was reset. What was INIT when the sweep began may only be told late.
+    return (now.state >= MAD_PORT_INIT) != (sm->own.state >= MAD_PORT_INIT) ||
+           (now.state == MAD_PORT_INIT && sm->own.state > MAD_PORT_INIT) ||
            now.port_guid != sm->own.port_guid;
 }
 
@@ -185,8 +190,12 @@ void sm_watch_swept(struct sm *sm)
     const struct sm_sweep *s = sm_history(sm, 0);
     int64_t *b = &sm->light.backoff_ns;
 
-    if (s->ok && (sm->progress || s->nodes_added + s->nodes_removed + s->links_added + s->links_removed > 0))
+    bool changed = s->nodes_added + s->nodes_removed + s->links_added + s->links_removed > 0;
+    bool stuck = sm->set_failures > 0 && sm->set_failures >= sm->failures_before; // goes round in a circle
+    if (s->ok && (changed || (sm->progress && !stuck)))
         *b = 0;
+    else if (!s->ok && sm->error.code == -ENETDOWN)
+        *b = 0; // costs two requests to ourselves; the cable may be in any moment
     else
         *b = *b == 0 ? 100 * MONO_MS : *b * 2 > BACKOFF_MAX ? BACKOFF_MAX : *b * 2;
     sm->light.ended = loop_now(sm->loop);
@@ -215,8 +224,13 @@ void sm_watch_arm(struct sm *sm)
 {
     const struct sm_sweep *last = sm_history(sm, 0);
 
-    if (sm->sweeping || sm->light.running)
+    if (sm->sweeping)
         return;
+    if (sm->light.running) { // it may wait for seconds on the far side of the link that the trap is about
+        if (sm->resweep && sm_urgency(sm, sm->resweep_cause) > LATER)
+            mad_engine_cancel_gen(sm->engine, SM_LIGHT_GEN);
+        return;
+    }
     if (sm->resweep)
         loop_timer_after(&sm->light.timer, sweep_delay(sm));
     else if (sm->state == SM_STANDBY)
