@@ -71,6 +71,15 @@ static void count_lost_request(struct db *db)
     pthread_mutex_unlock(&db->mu);
 }
 
+// Before the callers are told: who hears of a failure finds it in db_health().
+static void fail_now(struct db *db, int err)
+{
+    pthread_mutex_lock(&db->mu);
+    if (!db->health)
+        db_set_health(db, err);
+    pthread_mutex_unlock(&db->mu);
+}
+
 static int write_requests(struct db *db)
 {
     int failed[CLASS_N] = {0};
@@ -90,6 +99,7 @@ static int write_requests(struct db *db)
             remove_run(db, at, n, err);
         } else {
             failed[class] = err;
+            fail_now(db, err);
             at = tell_run(db, at, n, err);
         }
     }
