@@ -35,13 +35,20 @@ bool command_takes(const struct command_row *c, const struct option_row *o)
     return o->global || in_words(c->options, o->name, strlen(o->name));
 }
 
+// The word, or its plural: people write "weft nodes" too.
+static bool is_word(const char *word, const char *name, size_t len)
+{
+    size_t n = strlen(word);
+    return strncmp(word, name, len) == 0 && (n == len || (n == len + 1 && word[len] == 's'));
+}
+
 // Words of a command's name that begin the given ones; 0 when it is another command.
 static unsigned name_words(const char *name, const char *const *word, unsigned n)
 {
     unsigned used = 0;
     for (const char *p = name; *p; used++) {
         size_t len = strcspn(p, " ");
-        if (used >= n || strlen(word[used]) != len || strncmp(word[used], p, len) != 0)
+        if (used >= n || !is_word(word[used], p, len))
             return 0;
         p += len;
         p += strspn(p, " ");

@@ -14,7 +14,7 @@
 
 static const struct field event_fields[] = {
     {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
-    {.key = "time", .title = "TIME                       ", .kind = FIELD_TIME},
+    {.key = "time", .title = "TIME                       ", .kind = FIELD_TIME_MS},
     {.key = "severity", .title = "SEVERITY", .flags = FIELD_STATE},
     {.key = "kind", .title = "KIND          ", .flags = FIELD_SHRINK},
     {.key = "subject", .title = "SUBJECT         ", .flags = FIELD_SHRINK},

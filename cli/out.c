@@ -85,8 +85,9 @@ static void put_raw(struct buf *b, const struct field *f, json_t *v)
 
 static void put_human(struct buf *b, const struct field *f, json_t *v)
 {
-    if (f->kind == FIELD_TIME && json_is_string(v))
-        text_time(b, json_string_value(v));
+    bool time = f->kind == FIELD_TIME || f->kind == FIELD_TIME_MS;
+    if (time && json_is_string(v))
+        text_time(b, json_string_value(v), f->kind == FIELD_TIME_MS);
     else if (f->kind == FIELD_COUNT && json_is_integer(v))
         text_count(b, json_integer_value(v));
     else if (f->kind == FIELD_SECONDS && json_is_number(v))

@@ -20,6 +20,7 @@ enum field_kind {
     FIELD_COUNT,   // 1,024 in tables
     FIELD_SECONDS, // three digits after the point in tables
     FIELD_TIME,    // local time in tables
+    FIELD_TIME_MS, // with milliseconds
     FIELD_PHASES,  // [{name, seconds}] in one cell
 };
 

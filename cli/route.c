@@ -155,11 +155,21 @@ static char *job_path(json_t *begun)
     return buf_take(&b);
 }
 
-static int job_failed(json_t *job)
+static bool is_failed_element(struct cli *c, const char *where)
+{
+    for (unsigned i = 0; i < c->args.num_given; i++)
+        if (strcmp(c->args.given[i].row->name, "fail") == 0 && strcmp(c->args.given[i].value, where) == 0)
+            return true;
+    return false;
+}
+
+static int job_failed(struct cli *c, json_t *job)
 {
     json_t *e = json_object_get(job, "error");
     const char *text = json_is_object(e) ? js_str(e, "text") : js_str(job, "error");
     const char *where = json_is_object(e) ? js_str(e, "where") : "";
+    if (is_failed_element(c, where))
+        return cli_fail(CLI_USAGE, where, "%s", text);
     return cli_fail(CLI_FINDINGS, where[0] ? where : NULL, "the routes could not be computed: %s",
                     text[0] ? text : "weftd does not say why");
 }
@@ -179,7 +189,7 @@ static int poll_job(struct cli *c, const char *path, int64_t deadline, json_t **
             return CLI_OK;
         }
         if (strcmp(state, "failed") == 0)
-            rc = job_failed(job);
+            rc = job_failed(c, job);
         json_decref(job);
         if (rc != CLI_OK)
             return rc;
@@ -243,20 +253,22 @@ static void draw_values(struct out *o, const char *head, const char *name, json_
     json_t *v;
     bool plain = !json_is_object(values);
 
-    out_printf(o, "  %-9s%s", head, name);
+    out_printf(o, "  %-9s%s%s", head, name, name[0] ? "  " : "");
     if (plain) {
         struct buf b = {0};
         value_text(&b, values);
-        out_printf(o, "  %s", b.data);
+        out_printf(o, "%s", b.data);
         buf_done(&b);
     }
+    const char *gap = "";
     json_object_foreach(values, key, v)
     {
         struct buf b = {0};
         if (json_is_object(v) || json_is_array(v))
             continue;
         value_text(&b, v);
-        out_printf(o, "  %s %s", key, b.len ? b.data : "-");
+        out_printf(o, "%s%s %s", gap, key, b.len ? b.data : "-");
+        gap = "  ";
         buf_done(&b);
     }
     out_wrap(o, 11);
@@ -286,6 +298,8 @@ static void draw_result(struct out *o, const char *what, json_t *r)
         draw_values(o, head, key, v);
         head = "";
     }
+    if (js_int(r, "failed.nodes") + js_int(r, "failed.links") > 0)
+        draw_values(o, "failed", "", json_object_get(r, "failed"));
     if (json_is_object(json_object_get(r, "changed")))
         draw_values(o, "changed", "", json_object_get(r, "changed"));
     out_printf(o, "  cost     %.3f s, tables %.1f MB, peak memory %.1f MB", js_num(r, "seconds"),

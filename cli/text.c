@@ -192,7 +192,7 @@ int text_parse_time(const char *s, int64_t *ret_wall_ns)
     return 0;
 }
 
-void text_time(struct buf *b, const char *s)
+void text_time(struct buf *b, const char *s, bool millis)
 {
     char text[64], zone[16];
     int64_t ns;
@@ -206,7 +206,10 @@ void text_time(struct buf *b, const char *s)
     localtime_r(&t, &tm);
     strftime(text, sizeof(text), "%F %T", &tm);
     strftime(zone, sizeof(zone), "%Z", &tm);
-    buf_printf(b, "%s.%03d %s", text, (int)(ns / 1000000 % 1000), zone);
+    buf_puts(b, text);
+    if (millis)
+        buf_printf(b, ".%03d", (int)(ns / 1000000 % 1000));
+    buf_printf(b, " %s", zone);
 }
 
 int text_parse_age(const char *s, int64_t *ret_seconds)

@@ -21,7 +21,7 @@ void text_fit(struct buf *b, const char *s, unsigned width, bool right, bool utf
 void text_count(struct buf *b, long long n);   // 1,024
 void text_age(struct buf *b, int64_t seconds); // 12 s, 3 min, 2 h 10 min, 4 d
 // A time as the API writes it (RFC 3339 UTC) in local time with its zone; adds s itself when it is none.
-void text_time(struct buf *b, const char *s);
+void text_time(struct buf *b, const char *s, bool millis);
 // RFC 3339 with Z or an offset: nanoseconds since 1970, or -EINVAL.
 int text_parse_time(const char *s, int64_t *ret_wall_ns);
 // "90s", "10m", "2h", "3d": seconds; or -EINVAL.

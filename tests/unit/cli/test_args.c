@@ -60,6 +60,7 @@ static void test_words(void **state)
     good(&a, "route show A B", "route show");
     assert_string_equal(a.word[1], "B");
     good(&a, "route compute", "route compute");
+    good(&a, "findings", "finding");
     good(&a, "node show", "node"); // "show" is a node's name here
 }
 

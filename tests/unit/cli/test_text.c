@@ -147,14 +147,16 @@ static void test_times(void **state)
     struct buf b = {0};
     setenv("TZ", "Europe/Berlin", 1);
     tzset();
-    text_time(&b, "2026-07-30T19:53:05.001Z");
+    text_time(&b, "2026-07-30T19:53:05.001Z", true);
     setenv("TZ", "UTC", 1);
     tzset();
     buf_putc(&b, '|');
-    text_time(&b, "2026-07-30T19:53:05.001Z");
+    text_time(&b, "2026-07-30T19:53:05.001Z", true);
     buf_putc(&b, '|');
-    text_time(&b, "never\033");
-    assert_non_null(strstr(b.data, "|2026-07-30 19:53:05.001 UTC|never\\x1b"));
+    text_time(&b, "2026-07-30T19:53:05.001Z", false);
+    buf_putc(&b, '|');
+    text_time(&b, "never\033", true);
+    assert_non_null(strstr(b.data, "|2026-07-30 19:53:05.001 UTC|2026-07-30 19:53:05 UTC|never\\x1b"));
     buf_done(&b);
 }
 
