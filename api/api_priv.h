@@ -260,5 +260,7 @@ void jobs_done(struct api *a);
 
 // --- render_lists.c ---
 void event_put(struct buf *b, const struct db_event *ev); // an event as JSON
+// The cursor of lists that are walked by a running number; 0 when absent. False with an answer (400).
+bool cursor_number(struct request *r, uint64_t *ret);
 
 #endif

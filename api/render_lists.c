@@ -9,8 +9,7 @@
 #include "lib/xalloc.h"
 #include "mad/mad.h"
 
-// Lists that are walked by a running number: the cursor is how many were given.
-static bool cursor_number(struct request *r, uint64_t *ret)
+bool cursor_number(struct request *r, uint64_t *ret)
 {
     const char *s = query_str(r, "cursor");
     char *end;

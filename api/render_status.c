@@ -410,13 +410,13 @@ static void advise_all(const struct view *v, const struct fabric *f, struct fabr
     if (v->src->sm != NULL)
         advise_findings(sm_findings(v->src->sm), row, s);
     if (s->findings.error > ADVICE_FINDINGS)
-        advise(row, s, "%lld errors are found in all; `weft findings` lists them",
+        advise(row, s, "%lld errors are found in all; `weft finding` lists them",
                (long long)s->findings.error);
     if (s->st.exceptions > 0)
         advise(row, s,
                "%u ports have a link but a silent device behind it; they are asked again at every light "
                "sweep: look "
-               "at `weft findings`, then at these devices",
+               "at `weft finding`, then at these devices",
                s->st.exceptions);
     if (f != NULL && f->num_planes > 1)
         advise(row, s,
@@ -472,16 +472,20 @@ void get_fabrics(struct request *r)
     struct fabric_space *s = xcalloc(1, sizeof(*s));
     struct fabric_row row;
     struct list l;
-    size_t from = (size_t)query_int(r, "cursor", 0);
+    uint64_t from;
     char next[24];
 
+    if (!cursor_number(r, &from)) {
+        free(s);
+        return;
+    }
     list_begin(&l, r, &schema_fabric);
     for (; from < a->c.num_fabrics && !list_full(&l); from++) {
         fill_fabric(&a->view[from], &row, s);
         list_item(&l, &row);
         space_done(s);
     }
-    snprintf(next, sizeof(next), "%zu", from);
+    snprintf(next, sizeof(next), "%llu", (unsigned long long)from);
     list_end(&l, from < a->c.num_fabrics ? next : NULL, a->c.num_fabrics, NO_INT, wall_now_ns());
     free(s);
 }

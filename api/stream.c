@@ -210,6 +210,10 @@ void get_stream(struct request *r)
         answer_problem(r, 503, "%d event streams are open, which is the limit", STREAMS_MAX);
         return;
     }
+    r->status = 200;
+    r->type = "text/event-stream";
+    if (strcmp(r->method, "HEAD") == 0) // libmicrohttpd would end its empty body with a chunk
+        return;
     uint64_t newest = a->c.db != NULL ? db_event_last_id(a->c.db) : 0;
     if (a->streams.first == NULL) {
         a->streams.n = 0; // what was kept may have a gap behind it
@@ -229,8 +233,6 @@ void get_stream(struct request *r)
         a->streams.first->prev = s;
     a->streams.first = s;
     a->streams.count++;
-    r->status = 200;
-    r->type = "text/event-stream";
     r->response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, CHUNK, stream_read, s, stream_free);
     if (r->response == NULL) {
         stream_free(s);

@@ -166,15 +166,13 @@ static bool no(char *why, const char *place, const char *what)
     return false;
 }
 
+// "#/components/<kind>/<name>"
 static const json_t *deref(const json_t *doc, const char *ref)
 {
-    char name[100];
-    const json_t *at = doc;
-    for (const char *s = ref + 2; *s != 0; s += strcspn(s, "/") + (s[strcspn(s, "/")] == '/')) {
-        snprintf(name, sizeof(name), "%.*s", (int)strcspn(s, "/"), s);
-        at = json_object_get(at, name);
-    }
-    return at;
+    char kind[40], name[80];
+    if (ref == NULL || sscanf(ref, "#/components/%39[^/]/%79s", kind, name) != 2)
+        return NULL;
+    return json_object_get(json_object_get(json_object_get(doc, "components"), kind), name);
 }
 
 static bool object_fits(const json_t *doc, const json_t *schema, const json_t *v, const char *place,

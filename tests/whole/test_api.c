@@ -193,6 +193,65 @@ static void test_check_can_fail(void **state)
     free(text);
 }
 
+// What other programs rely on, as doc/api.md lists it: a field that is renamed fails here.
+static const struct {
+    const char *path, *fields;
+} contract[] = {
+    {"/status", "version started_at uptime_seconds fabrics loop"},
+    {"/status#loop", "area calls seconds max_seconds slow"},
+    {"/fabrics/live",
+     "name transport state sm generation nodes switches cas routers hosts links tiers sus rails "
+     "routing error other_sm sweeps light_sweeps exceptions last_sweep findings advice"},
+    {"/fabrics/live#sm", "state lid port_guid priority"},
+    {"/fabrics/live#routing",
+     "engine why top_guid verified pairs disconnected max_hops counter_example lids"},
+    {"/fabrics/live#findings", "info warning error"},
+    {"/fabrics/live/nodes#items",
+     "guid sys_guid name type role tier su rail plane host lid num_ports ports_up "
+     "vendor_id device_id"},
+    {"/fabrics/live/ports#items",
+     "node_guid node_name num guid lid lmc state phys_state width speed link gbps mtu "
+     "vls rail excluded label peer"},
+    {"/fabrics/live/links#items", "a z link gbps kind state"},
+    {"/fabrics/live/routes?from=1&to=2", "from to lid hops reached text"},
+    {"/fabrics/live/routes?from=1&to=2#hops", "guid name in out link"},
+    {"/fabrics/live/sweeps#items", "id cause began_at seconds ok text mads retries timeouts lft_blocks_set "
+                                   "port_sets nodes_added nodes_removed "
+                                   "links_added links_removed phases"},
+    {"/fabrics/live/mads#items",
+     "method attribute requests sent retries timeouts refused undeliverable late"},
+    {"/events#items", "id time fabric kind severity subject text data"},
+    {"/fabrics/live/nodes", "items next total generation sampled_at"},
+};
+
+static void test_contract(void **state)
+{
+    (void)state;
+    db_event_add(env.rig.db, &(struct db_event){.wall_ns = 1,
+                                                .fabric = "live",
+                                                .kind = "odd",
+                                                .severity = "info",
+                                                .subject = "",
+                                                .text = "t",
+                                                .data = "{\"k\": [1, 2]}"});
+    for (size_t i = 0; i < sizeof(contract) / sizeof(contract[0]); i++) {
+        char path[200], fields[400], *save = NULL;
+        snprintf(path, sizeof(path), "%s", contract[i].path);
+        snprintf(fields, sizeof(fields), "%s", contract[i].fields);
+        char *part = strchr(path, '#');
+        if (part != NULL)
+            *part++ = 0;
+        json_t *v = get(path), *o = part != NULL ? json_object_get(v, part) : v;
+        if (json_is_array(o))
+            o = json_array_get(o, 0);
+        assert_non_null(o);
+        for (char *f = strtok_r(fields, " ", &save); f != NULL; f = strtok_r(NULL, " ", &save))
+            if (json_object_get(o, f) == NULL)
+                fail_msg("%s: no field %s", contract[i].path, f);
+        json_decref(v);
+    }
+}
+
 // --- contents ---
 
 static json_int_t num(const json_t *o, const char *key)
@@ -421,6 +480,7 @@ static void test_errors(void **state)
         {"/fabrics/live/ports?cursor=12", 400, "cursor"},
         {"/fabrics/live/ports?cursor=12.400", 400, "cursor"},
         {"/fabrics/live/sweeps?cursor=-1", 400, "cursor"},
+        {"/fabrics?cursor=x", 400, "cursor"},
         {"/fabrics/live/ports?node=nobody", 404, "no node or port"},
         {"/fabrics/live/nodes/0x1234", 404, "0x1234"},
         {"/fabrics/live/nodes/", 200, NULL},
@@ -456,10 +516,13 @@ static void test_methods(void **state)
     assert_int_equal(h.status, 405);
     assert_string_equal(http_head(&h, "Allow", allow, sizeof(allow)), "POST");
     http_close(&h);
-    call(&h, "HEAD", "/status", NULL, NULL);
-    assert_int_equal(h.status, 200);
-    assert_int_equal(strlen(h.body), 0);
-    http_close(&h);
+    static const char *const head[] = {"/status", "/fabrics/live/ports", "/events/stream"};
+    for (size_t i = 0; i < 3; i++) {
+        call(&h, "HEAD", head[i], NULL, NULL);
+        assert_int_equal(h.status, 200);
+        assert_int_equal(strlen(h.body), 0);
+        http_close(&h);
+    }
 }
 
 static void test_bodies(void **state)
@@ -706,14 +769,23 @@ static void test_garbage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_document),   cmocka_unit_test(test_check_can_fail),
-        cmocka_unit_test(test_contents),   cmocka_unit_test(test_route),
-        cmocka_unit_test(test_pages),      cmocka_unit_test(test_walk_over_generations),
-        cmocka_unit_test(test_csv),        cmocka_unit_test(test_etag),
-        cmocka_unit_test(test_errors),     cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_bodies),     cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_other_user), cmocka_unit_test(test_sockets),
-        cmocka_unit_test(test_states),     cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_document),
+        cmocka_unit_test(test_check_can_fail),
+        cmocka_unit_test(test_contract),
+        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_route),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_walk_over_generations),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_etag),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_other_user),
+        cmocka_unit_test(test_sockets),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
