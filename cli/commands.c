@@ -103,8 +103,7 @@ const struct command_row command_rows[] = {
      .args = "",
      .options = "wait watch",
      .run = cmd_status,
-     .doc = "how the fabrics are, on one screen: state, routes and their proof, last sweep, findings, what "
-            "to do",
+     .doc = "how the fabrics are, on one screen, and what to do next",
      .more = "--wait waits until every fabric is up or has failed, also for a weftd that is only starting.\n"
              "Exit code: 0 all is well; 1 a fabric is not up or has findings of severity error; 5 --wait ran "
              "out.\n",
@@ -149,7 +148,7 @@ const struct command_row command_rows[] = {
      .max_args = 1,
      .options = "engine fail dump-lft",
      .run = cmd_route_compute,
-     .doc = "compute, prove and rate routes of a saved or generated fabric, without touching any",
+     .doc = "compute, prove and rate routes of a saved or generated fabric",
      .more =
          "FILE: a topology as ibnetdiscover, ibdiagnet and others write it; NAME: rail-1024, ft3-64-8, ...\n"
          "A weftd of its own computes (beside this command, in $WEFTD or in $PATH); no running one is "
@@ -184,7 +183,7 @@ const struct command_row command_rows[] = {
      .max_args = 1,
      .options = "limit watch",
      .run = cmd_sweep,
-     .doc = "the last sweeps, newest first, with the time of each phase; or one, phase by phase",
+     .doc = "the last sweeps, newest first; or one, phase by phase",
      .example = "weft sweep --limit 5\n"},
     {.name = "finding",
      .args = "[FOCUS...]",

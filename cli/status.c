@@ -93,8 +93,9 @@ static void label(struct out *o, const char *text)
 
 static void sm_line(struct out *o, json_t *f)
 {
-    label(o, "manager");
-    if (json_is_object(json_object_get(f, "sm"))) {
+    bool managed = json_is_object(json_object_get(f, "sm"));
+    label(o, managed ? "manager" : "source");
+    if (managed) {
         out_printf(o, "%s", js_str(f, "sm.state"));
         if (js_int(f, "sm.lid") > 0)
             out_printf(o, ", LID %lld", js_int(f, "sm.lid"));

@@ -33,6 +33,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         request, _ = super().get_request()
         return request, ("unix", 0)
 
+    def handle_error(self, *_):
+        pass  # a client that went away
+
 
 @pytest.fixture
 def serve(tmp_path):
@@ -63,7 +66,7 @@ def serve(tmp_path):
 
         path = str(tmp_path / f"s{len(servers)}")
         server = Server(path, Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         servers.append(server)
         return path
     yield start
