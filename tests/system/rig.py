@@ -58,7 +58,7 @@ class Ibsim:
     """One ibsim on a .net file, with its console on a FIFO."""
     count = 0
 
-    def __init__(self, net, folder):
+    def __init__(self, net, folder, lids=49152):
         Ibsim.count += 1
         self.net, self.dir = net, pathlib.Path(folder)
         self.dir.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class Ibsim:
         self.out = self.dir / "ibsim.out"
         ports = sum(n.ports + 1 for n in net.node.values())
         command = [tool("ibsim"), "-s", "-I", "-N", len(net.node) + 10, "-S", len(net.switches) + 10, "-P", ports + 100,
-                   "-L", 49152, path]
+                   "-L", lids, path]
         with open(fifo, "rb", buffering=0) as stdin, open(self.out, "wb") as out, open(self.dir / "ibsim.err", "wb") as err:
             self.proc = subprocess.Popen([str(c) for c in command], stdin=stdin, stdout=out, stderr=err, cwd=self.dir,
                                          env=clean_env(IBSIM_SOCKNAME=self.name))

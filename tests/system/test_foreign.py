@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Another subnet manager on the fabric: OpenSM, on the same ibsim."""
+import contextlib
+import subprocess
+
+import pytest
+
+import judge
+import rig
+from rig import Once, Weftd
+from topology import small
+
+pytestmark = pytest.mark.skipif(rig.missing("ibsim", "opensm", "sminfo") != "", reason=rig.missing("ibsim", "opensm", "sminfo"))
+SM_HOST, OTHER, WATCHER = "gpu-0001-mlx5_0", "gpu-0001-mlx5_6", "gpu-0001-mlx5_4"
+
+
+@contextlib.contextmanager
+def opensm(sim, folder):
+    """OpenSM as master of sim's fabric."""
+    folder.mkdir()
+    with open(folder / "out", "wb") as out:
+        p = subprocess.Popen([rig.tool("opensm"), "-f", folder / "log", "--dump_files_dir", folder], cwd=folder, stdout=out,
+                             stderr=out, stdin=subprocess.DEVNULL, env=sim.env(OTHER, OSM_CACHE_DIR=folder, OSM_TMP_DIR=folder))
+    try:
+        rig.wait_until(lambda: active(sim), "OpenSM has brought the fabric up")
+        yield p
+    finally:
+        p.kill()
+        p.wait()
+        sim.forget_dead_clients()
+
+
+def active(sim):
+    return all(lid > 0 for lid in sim.dump().lid.values()) and "SMINFO_MASTER" in sim.run(WATCHER, "sminfo", ok=False)
+
+
+def test_stands_by_and_takes_over(ibsim, tmp_path):
+    """weft names the other and touches nothing; when the other is gone, it takes the fabric over as it is."""
+    net = small()
+    sim = ibsim(net)
+    with opensm(sim, tmp_path / "opensm") as other:
+        guid = f"0x{net.node[OTHER].guid + 1:016x}"
+        before = sim.dump()
+        once = Once(tmp_path / "once", ibsim=sim, host=SM_HOST)
+        assert once.code == 1 and once.json["ok"] is False
+        error = once.json["error"]
+        assert error["code"] == "busy" and guid in error["text"] and net.node[OTHER].desc in error["where"]
+        assert not [k for k in once.json["mads"] if k.endswith(".Set")], once.json["mads"]
+        with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+            f = weftd.wait_fabric(lambda f: f["state"] == "standby", "standby")
+            assert f["other_sm"]["guid"] == guid and f["other_sm"]["state"] == "master"
+            assert f["sm"]["state"] == "standby" and guid in f["advice"][0]
+            assert [k for k, n in weftd.mads().items() if k[1] == "Set" and n] == []
+            assert f"sm guid {guid}" in sim.run(WATCHER, "sminfo").replace("0x2c9", "0x0002c9")
+            assert sim.dump().port_guid == before.port_guid
+            other.kill()
+            other.wait()
+            sim.forget_dead_clients()
+            f = weftd.wait_up()
+            assert f["other_sm"] is None and f["routing"]["verified"] is True
+            after = sim.dump()
+            assert after.port_guid == before.port_guid, "a LID moved"
+            assert judge.judge_dump(after, net, SM_HOST) > 0
+            assert {"foreign-sm", "fabric-up"} <= {e["kind"] for e in weftd.get("/events")["items"]}
