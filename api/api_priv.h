@@ -146,7 +146,6 @@ enum param_type {
     PARAM_INT,
     PARAM_BOOL, // 1, 0, true, false
     PARAM_ENUM,
-    PARAM_GUID,
 };
 struct param {
     const char *name;

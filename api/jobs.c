@@ -230,14 +230,15 @@ static void fill_row(const struct job *j, struct job_row *row, struct error_row 
 
 static bool take_elements(struct request *r, struct computation *c)
 {
-    json_t *fail = json_object_get(r->json, "fail"), *v;
-    size_t i, n = json_array_size(fail);
+    json_t *fail = json_object_get(r->json, "fail");
+    size_t n = json_array_size(fail);
     if (n > COMPUTE_FAIL_MAX) {
         answer_problem(r, 400, "\"fail\" has %zu elements; at most %d", n, COMPUTE_FAIL_MAX);
         return false;
     }
     c->fail = xcalloc(n + 1, sizeof(char *));
-    json_array_foreach(fail, i, v) c->fail[c->num_fail++] = xstrdup(json_string_value(v));
+    for (size_t i = 0; i < n; i++)
+        c->fail[c->num_fail++] = xstrdup(json_string_value(json_array_get(fail, i)));
     return true;
 }
 

@@ -28,7 +28,6 @@ static json_t *param_schema(const struct param *p)
         json_object_set_new(o, "enum", a);
         return o;
     case PARAM_STR:
-    case PARAM_GUID:
         return json_pack("{s:s}", "type", "string");
     }
     return json_object();

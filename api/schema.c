@@ -366,8 +366,6 @@ static const char *type_words(const struct field *f)
 
 static bool right_type(const struct field *f, const json_t *v)
 {
-    const json_t *s;
-    size_t i;
     switch (f->type) {
     case FIELD_BOOL:
         return json_is_boolean(v);
@@ -378,7 +376,9 @@ static bool right_type(const struct field *f, const json_t *v)
     case FIELD_STRINGS:
         if (!json_is_array(v))
             return false;
-        json_array_foreach(v, i, s) if (!json_is_string(s)) return false;
+        for (size_t i = 0; i < json_array_size(v); i++)
+            if (!json_is_string(json_array_get(v, i)))
+                return false;
         return true;
     case FIELD_GUID:
     case FIELD_TIME:

@@ -149,11 +149,11 @@ static bool has_type(const json_t *v, const char *t)
 
 static bool type_fits(const json_t *type, const json_t *v)
 {
-    size_t i;
-    json_t *t;
     if (json_is_string(type))
         return has_type(v, json_string_value(type));
-    json_array_foreach(type, i, t) if (has_type(v, json_string_value(t))) return true;
+    for (size_t i = 0; i < json_array_size(type); i++)
+        if (has_type(v, json_string_value(json_array_get(type, i))))
+            return true;
     return false;
 }
 
@@ -182,11 +182,13 @@ static bool object_fits(const json_t *doc, const json_t *schema, const json_t *v
     bool closed = json_is_false(json_object_get(schema, "additionalProperties"));
     char at[500];
     const char *key;
-    json_t *sub, *n;
-    size_t i;
+    json_t *sub;
 
-    json_array_foreach(need, i, n) if (json_object_get(v, json_string_value(n)) ==
-                                       NULL) return no(why, place, json_string_value(n));
+    for (size_t i = 0; i < json_array_size(need); i++) {
+        const char *name = json_string_value(json_array_get(need, i));
+        if (json_object_get(v, name) == NULL)
+            return no(why, place, name);
+    }
     json_object_foreach((json_t *)v, key, sub)
     {
         const json_t *p = json_object_get(props, key);
@@ -217,9 +219,9 @@ static bool one_of(const json_t *doc, const json_t *list, const json_t *v, const
 
 static bool in_enum(const json_t *list, const json_t *v)
 {
-    size_t i;
-    json_t *e;
-    json_array_foreach(list, i, e) if (json_equal(e, v)) return true;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_equal(json_array_get(list, i), v))
+            return true;
     return false;
 }
 
@@ -239,7 +241,10 @@ static bool fits(const json_t *doc, const json_t *schema, const json_t *v, const
         x = deref(doc, json_string_value(x));
         return x != NULL ? fits(doc, x, v, place, why) : no(why, place, "reference to nothing");
     }
-    json_array_foreach(json_object_get(schema, "allOf"), i, s) if (!fits(doc, s, v, place, why)) return false;
+    x = json_object_get(schema, "allOf");
+    for (i = 0; i < json_array_size(x); i++)
+        if (!fits(doc, json_array_get(x, i), v, place, why))
+            return false;
     if ((x = json_object_get(schema, "oneOf")) != NULL && !one_of(doc, x, v, place, why))
         return false;
     if ((x = json_object_get(schema, "type")) != NULL && !type_fits(x, v))
