@@ -374,9 +374,8 @@ static void advise_error(const struct view *v, struct fabric_row *row, struct fa
     if (st->state == SM_STANDBY)
         advise(row, s,
                "another subnet manager (" GUID_FMT
-               ", priority %u, LID %u) runs this fabric and weft stands by: stop "
-               "it to let weft take over, or set sm.priority above %u",
-               GUID_ARG(st->other.guid), st->other.priority, st->other.lid, st->other.priority);
+               ", priority %u, LID %u) runs this fabric and weft stands by: stop it to let weft take over",
+               GUID_ARG(st->other.guid), st->other.priority, st->other.lid);
     else if (st->error.code != 0)
         advise(row, s, "the last sweep failed: %s%s%s. It is tried again by itself%s", st->error.where,
                st->error.where[0] ? ": " : "", st->error.text,

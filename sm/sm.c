@@ -146,22 +146,33 @@ static void sweep_begin(struct sm *sm, const char *cause)
     }
 }
 
+static uint16_t lid_of_port(const struct sm_dev *d, uint64_t port_guid)
+{
+    for (unsigned i = 0; i <= d->ni.num_ports; i++)
+        if (d->port[i].guid == port_guid && d->port[i].known) {
+            struct mad_port_info pi;
+            mad_port_info_decode(d->port[i].info, &pi);
+            return pi.lid;
+        }
+    return 0;
+}
+
 static void standby(struct sm *sm)
 {
     const struct mad_sm_info *o = &sm->disc.foreign_info;
     const struct sm_dev *d = sm->dev[sm->disc.foreign_sm];
     struct err e;
 
+    sm->master = *o;
+    sm->master_lid = lid_of_port(d, o->guid);
+    err_set(&e, -EBUSY, d->desc,
+            "another subnet manager (" GUID_FMT
+            ", priority %u, %s) runs this fabric; standing by: stop it to let weft take over",
+            GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
     if (sm->state != SM_STANDBY)
-        sm_event(sm, "foreign-sm", "warning", d->desc,
-                 "another subnet manager (" GUID_FMT ", priority %u, %s) runs this fabric; standing by: stop "
-                 "it, or give weft a higher priority than its",
-                 GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
+        sm_event(sm, "foreign-sm", "warning", d->desc, "%s", e.text);
     set_state(sm, SM_STANDBY);
     sm->up = false;
-    err_set(&e, -EBUSY, d->desc,
-            "another subnet manager (" GUID_FMT ", priority %u, %s) runs this fabric; standing by",
-            GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
     sm_sweep_failed(sm, &e);
 }
 
@@ -469,9 +480,10 @@ void sm_get_status(const struct sm *sm, struct sm_status *ret)
         .error = sm->error,
     };
     if (sm->state == SM_STANDBY) {
-        ret->other.guid = sm->disc.foreign_info.guid;
-        ret->other.priority = sm->disc.foreign_info.priority;
-        ret->other.state = sm->disc.foreign_info.sm_state;
+        ret->other.guid = sm->master.guid;
+        ret->other.lid = sm->master_lid;
+        ret->other.priority = sm->master.priority;
+        ret->other.state = sm->master.sm_state;
     }
 }
 

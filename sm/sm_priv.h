@@ -30,7 +30,7 @@
 #define SM_PORTS_MAX 1048576
 #define PORT_STUCK 2
 #define SM_LIGHT_GEN 1 // requests of a light sweep in the engine
-#define SM_SILENT 3 // time-outs in a row after which a device is asked nothing more in the phase
+#define SM_SILENT 3    // time-outs in a row after which a device is asked nothing more in the phase
 
 struct sm_port {
     uint8_t info[MAD_SMP_DATA_SIZE]; // PortInfo, wire form: as last read, or as the answer to the last Set
@@ -151,6 +151,8 @@ struct sm {
         bool finishing;
         uint32_t nodes, switches, ports; // seen so far
     } disc;
+    struct mad_sm_info master; // that we stand by for; the running sweep may not have met it yet
+    uint16_t master_lid;
     const struct fabric *next_fabric; // of the running sweep
     struct fabric_tables *next_tables;
     struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;

@@ -48,10 +48,16 @@ def test_stands_by_and_takes_over(ibsim, tmp_path):
         assert not [k for k in once.json["mads"] if k.endswith(".Set")], once.json["mads"]
         with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
             f = weftd.wait_fabric(lambda f: f["state"] == "standby", "standby")
-            assert f["other_sm"]["guid"] == guid and f["other_sm"]["state"] == "master"
+            assert f["other_sm"] == {"guid": guid, "lid": before.lid[OTHER, 1], "priority": 0, "state": "master"}
             assert f["sm"]["state"] == "standby" and guid in f["advice"][0]
             assert [k for k, n in weftd.mads().items() if k[1] == "Set" and n] == []
             assert f"sm guid {guid}" in sim.run(WATCHER, "sminfo").replace("0x2c9", "0x0002c9")
+            # It looks again and again, and never forgets meanwhile for whom it stands by.
+            def looked():
+                now = weftd.fabric()
+                assert now["state"] == "standby" and now["other_sm"] == f["other_sm"], now
+                return now["sweeps"] > f["sweeps"]
+            rig.wait_until(looked, "looked again", poll=0.001)
             assert sim.dump().port_guid == before.port_guid
             other.kill()
             other.wait()
