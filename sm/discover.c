@@ -186,6 +186,28 @@ static void description_done(void *arg, uint64_t user, const struct mad_result *
     finish_one(sm);
 }
 
+// Another manager. A master steps back for a better master only: a better standby waits to be handed over to,
+// which is not done, and both would stand by. 14.4.1
+static void met_manager(struct sm *sm, const struct sm_dev *d, const struct mad_sm_info *si)
+{
+    bool better =
+        si->priority != sm->o.priority ? si->priority > sm->o.priority : si->guid < sm->own.port_guid;
+    bool master = si->sm_state == MAD_SM_MASTER;
+    bool rules =
+        sm->state == SM_MASTER ? master && better : master || (better && si->sm_state != MAD_SM_NOT_ACTIVE);
+
+    if (rules && sm->disc.foreign_sm == DEV_NONE) {
+        sm->disc.foreign_sm = d->index;
+        sm->disc.foreign_info = *si;
+    } else if (master && sm->state == SM_MASTER) {
+        findings_add(
+            &sm->findings_new, FINDING_ERROR, "second-master", d->desc,
+            "another subnet manager (" GUID_FMT
+            ", priority %u) is master too and ranks below weft: stop it, they undo each other's work",
+            GUID_ARG(si->guid), si->priority);
+    }
+}
+
 static void sm_info_done(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
@@ -195,13 +217,8 @@ static void sm_info_done(void *arg, uint64_t user, const struct mad_result *r)
     if (r->status == 0 && r->mad_status == 0) {
         struct mad_sm_info si;
         mad_sm_info_decode(r->data, &si);
-        bool better =
-            si.priority != sm->o.priority ? si.priority > sm->o.priority : si.guid < sm->own.port_guid;
-        bool rules = si.sm_state == MAD_SM_MASTER || (better && si.sm_state != MAD_SM_NOT_ACTIVE);
-        if (si.guid != sm->own.port_guid && rules && sm->disc.foreign_sm == DEV_NONE) {
-            sm->disc.foreign_sm = d->index;
-            sm->disc.foreign_info = si;
-        }
+        if (si.guid != sm->own.port_guid)
+            met_manager(sm, d, &si);
     }
     finish_one(sm);
 }

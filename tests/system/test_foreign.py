@@ -68,3 +68,29 @@ def test_stands_by_and_takes_over(ibsim, tmp_path):
             assert after.port_guid == before.port_guid, "a LID moved"
             assert judge.judge_dump(after, net, SM_HOST) > 0
             assert {"foreign-sm", "fabric-up"} <= {e["kind"] for e in weftd.get("/events")["items"]}
+
+
+def test_two_of_us(ibsim, tmp_path):
+    """The second weftd stands by though it would win an election; when the first is killed, it carries on: no LID moves,
+    no table is written, and what is left of the first is not taken for a manager."""
+    net = small()
+    sim = ibsim(net)
+    first = Weftd(tmp_path / "a", "--set", "sm.priority=3", ibsim=sim, host=OTHER)
+    try:
+        first.wait_up()
+        before = sim.dump()
+        with Weftd(tmp_path / "b", "--set", "sm.priority=14", ibsim=sim, host=SM_HOST) as second:
+            f = second.wait_fabric(lambda f: f["state"] == "standby", "standby")
+            assert f["other_sm"]["guid"] == first.fabric()["sm"]["port_guid"]
+            assert f["other_sm"]["priority"] == 3
+            assert first.fabric()["sm"]["state"] == "master", first.log()
+            first.kill()
+            sim.forget_dead_clients()
+            f = second.wait_up()
+            assert f["sm"]["lid"] == before.lid[SM_HOST, 1] and f["other_sm"] is None
+            assert second.mads().get(("LinearForwardingTable", "Set"), 0) == 0
+            after = sim.dump()
+            assert after.port_guid == before.port_guid
+            assert judge.judge_dump(after, net, SM_HOST) > 0
+    finally:
+        first.kill()
