@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/child.h"
 #include "cli/cli.h"
@@ -125,7 +126,24 @@ int cmd_route_show(struct cli *c)
 
 // --- route compute ---
 
-static json_t *computation(struct cli *c)
+// A private weftd writes the file itself: tables of a large fabric are hundreds of megabytes of text.
+static void want_tables(struct cli *c, json_t *body, bool private)
+{
+    const char *file = args_value(&c->args, "dump-lft");
+    if (file == NULL)
+        return;
+    if (!private) {
+        json_object_set_new(body, "lft", json_true());
+        return;
+    }
+    char *cwd = file[0] == '/' ? NULL : getcwd(NULL, 0);
+    char *path = xasprintf("%s%s%s", cwd ? cwd : "", cwd ? "/" : "", file);
+    json_object_set_new(body, "lft_path", json_string(path));
+    free(path);
+    free(cwd);
+}
+
+static json_t *computation(struct cli *c, bool private)
 {
     json_t *body = json_object(), *fail = json_array();
     const char *engine = args_value(&c->args, "engine");
@@ -136,7 +154,7 @@ static json_t *computation(struct cli *c)
     if (engine != NULL)
         json_object_set_new(body, "engine", json_string(engine));
     json_object_set_new(body, "fail", fail);
-    json_object_set_new(body, "lft", json_boolean(args_has(&c->args, "dump-lft")));
+    want_tables(c, body, private);
     return body;
 }
 
@@ -335,7 +353,7 @@ static int compute(struct cli *c, const char *what, double seconds)
     if (rc != CLI_OK)
         return rc;
     buf_printf(&path, "%s/route-computations", c->fabric);
-    rc = cli_post(c, path.data, computation(c), &begun);
+    rc = cli_post(c, path.data, computation(c, what != NULL), &begun);
     buf_done(&path);
     if (rc != CLI_OK)
         return rc;
@@ -343,7 +361,7 @@ static int compute(struct cli *c, const char *what, double seconds)
     char *job = job_path(begun);
     rc = poll_job(c, job, deadline, &result);
     cli_progress_end(c);
-    if (rc == CLI_OK)
+    if (rc == CLI_OK && what == NULL)
         rc = write_lft(c, result);
     if (rc == CLI_OK)
         rc = show_result(c, what ? what : c->fabric_name, result);

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/args.h"
@@ -322,6 +322,16 @@ static int run_daemon(struct weftd *w)
     return 0;
 }
 
+// Event streams and their sockets: as many descriptors as we may have.
+static void raise_nofile(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+        r.rlim_cur = r.rlim_max < 65536 ? r.rlim_max : 65536;
+        setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
 static int run(struct weftd *w)
 {
     struct err e = {0};
@@ -329,6 +339,7 @@ static int run(struct weftd *w)
     bool virtual_time =
         w->config.sim_time == CONFIG_SIM_VIRTUAL && w->config.fabrics.n == 1 && first->simulate[0] != 0;
 
+    raise_nofile();
     w->loop = loop_new(virtual_time ? LOOP_VIRTUAL : LOOP_REAL);
     loop_set_slow_hook(w->loop, on_slow, w);
     w->pool = pool_new(w->loop, 0);
