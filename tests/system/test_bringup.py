@@ -7,7 +7,7 @@ import pytest
 import judge
 import rig
 from rig import Ibsim, Once, read_lids
-from topology import BY_NAME
+from topology import BY_NAME, small
 
 pytestmark = pytest.mark.skipif(rig.missing("ibsim") != "", reason=rig.missing("ibsim"))
 SM_HOST = "gpu-0001-mlx5_0"
@@ -98,3 +98,54 @@ def test_lftcheck(run):
     # Full trees: no port idle, all-to-all spread as evenly as it can be.
     assert a["a2a.throughput_per_host"] > 0.99
     assert a["rail_shift.max_load"] == 1 and a["rail_ring.max_load"] == 1
+
+
+def loop(dump, net):
+    """Two switches that send one LID to each other."""
+    a, port_a, z, port_z = next(net.trunks())
+    lid = next(lid for lid, (end, _) in dump.end.items() if end not in (a, z))
+    dump.node[a]["lft"][lid], dump.node[z]["lft"][lid] = port_a, port_z
+
+
+def wrong_adapter(dump, net):
+    dump.node["leaf-1"]["lft"][dump.lid["gpu-0001-mlx5_0", 1]] = 2
+
+
+def no_entry(dump, net):
+    del dump.node["leaf-2"]["lft"][dump.lid["gpu-0001-mlx5_1", 1]]
+
+
+def top_too_low(dump, net):
+    dump.node["leaf-1"]["top"] -= 1
+
+
+def port_not_active(dump, net):
+    peer, port, _ = dump.node["spine-2"]["port"][1]
+    dump.node["spine-2"]["port"][1] = (peer, port, "Armed")
+
+
+def no_lid(dump, net):
+    dump.lid["spine-1", 0] = 0
+
+
+def lid_twice(dump, net):
+    dump.doubled.append((1, ("spine-1", 0), ("spine-2", 0)))
+
+
+def wrong_master(dump, net):
+    dump.smlid["gpu-0001-mlx5_7", 1] += 1
+
+
+FAULTS = [loop, wrong_adapter, no_entry, top_too_low, port_not_active, no_lid, lid_twice, wrong_master]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[f.__name__ for f in FAULTS])
+def test_the_judge_sees(ibsim, tmp_path, fault):
+    """The judge of the dumps passes a sound fabric and finds what is planted in it."""
+    sim = ibsim(small())
+    assert Once(tmp_path, ibsim=sim, host=SM_HOST).code == 0
+    dump = sim.dump()
+    assert judge.judge_dump(dump, sim.net, SM_HOST) == 2 * len(sim.net.node)
+    fault(dump, sim.net)
+    with pytest.raises(AssertionError):
+        judge.judge_dump(dump, sim.net, SM_HOST)
