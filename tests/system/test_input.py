@@ -37,6 +37,18 @@ def test_no_device(tmp_path):
         assert len(lines) == 1 and "port-not-open" in lines[0] and "retry=yes" in lines[0], lines
 
 
+@needs_ibsim
+def test_no_such_port(ibsim, tmp_path):
+    """What is there is listed; a word that is no port is told apart from a port that is not there."""
+    sim = ibsim(small())
+    for port, code, said in [("ibsim0/2", "not-found", "ports here: ibsim0/1"), ("mlx5_9/1", "not-found", "ports here: ibsim0/1"),
+                             ("ibsim0/x", "invalid", "write device/number"), ("/1", "invalid", "write device/number")]:
+        once = Once(tmp_path, "--port", port, ibsim=sim, host=SM_HOST)
+        assert once.code == 1 and once.json["error"]["code"] == code and said in once.json["error"]["text"], once.stdout
+    for port in ["ibsim0/1", "ibsim0"]:
+        assert Once(tmp_path, "--port", port, ibsim=sim, host=SM_HOST).code == 0
+
+
 # --- wrong configuration ---
 
 
