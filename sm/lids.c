@@ -77,8 +77,17 @@ void lids_assign(struct lid_port *port, size_t n, const struct u64map *recorded,
             set_bit(s->reserved, recorded->slot[i].value);
     u64map_init(&seen, NULL, n > 0 ? (uint32_t)n : 16);
     for (size_t i = 0; i < n; i++) {
+        uint32_t first;
         port[i].lid = 0;
-        port[i].got = u64map_set(&seen, port[i].guid, 0) ? LID_GOT_NONE : LID_GOT_TWIN;
+        port[i].got = LID_GOT_NONE;
+        if (!u64map_get(&seen, port[i].guid, &first)) {
+            u64map_set(&seen, port[i].guid, (uint32_t)i);
+        } else if (u64map_get(recorded, port[i].guid, &lid) && port[i].had == lid && port[first].had != lid) {
+            port[first].got = LID_GOT_TWIN; // who has had the LID all the time is the owner
+            u64map_set(&seen, port[i].guid, (uint32_t)i);
+        } else {
+            port[i].got = LID_GOT_TWIN;
+        }
     }
     u64map_done(&seen);
     for (size_t i = 0; i < n; i++)
@@ -123,7 +132,16 @@ static const struct sm_port *own_port(const struct sm *sm)
     return &own->port[dev_is_switch(own) ? 0 : sm->own.num];
 }
 
-static void add_port(const struct sm *sm, struct list *l, struct sm_dev *d, unsigned num)
+static void twin_finding(struct sm *sm, const struct sm_dev *d, unsigned num)
+{
+    char where[128];
+    findings_add(&sm->findings_new, FINDING_ERROR, "duplicate-port-guid",
+                 sm_port_text(d, num, where, sizeof(where)),
+                 "another port has the same PortGUID (" GUID_FMT "); this one gets no LID",
+                 GUID_ARG(d->port[num].guid));
+}
+
+static void add_port(struct sm *sm, struct list *l, struct sm_dev *d, unsigned num)
 {
     struct sm_port *p = &d->port[num];
     struct mad_port_info pi;
@@ -131,8 +149,10 @@ static void add_port(const struct sm *sm, struct list *l, struct sm_dev *d, unsi
     p->lid = 0;
     if (!p->known || p->guid == 0)
         return;
-    if (p != own_port(sm) && p->guid == own_port(sm)->guid) // nobody takes our own LID from us
+    if (p != own_port(sm) && p->guid == own_port(sm)->guid) { // nobody takes our own LID from us
+        twin_finding(sm, d, num);
         return;
+    }
     mad_port_info_decode(p->info, &pi);
     l->end[l->n] = (struct end){.p = p, .d = d};
     l->port[l->n++] = (struct lid_port){.guid = p->guid, .had = pi.lid};
@@ -140,7 +160,7 @@ static void add_port(const struct sm *sm, struct list *l, struct sm_dev *d, unsi
 
 // All end ports of the sweep: leaf by leaf the end nodes on its ports, then the switches' own ports, then
 // what sits on no switch.
-static void list_ports(const struct sm *sm, struct list *l)
+static void list_ports(struct sm *sm, struct list *l)
 {
     size_t cap = 1;
     uint32_t num_sw = 0;
@@ -182,7 +202,7 @@ static uint32_t lids_needed(const struct sm *sm, const struct list *l)
     return need;
 }
 
-// Also marks the switches whose table is too small for what is here, unless they are half of all.
+// Also marks the switches whose table is too small for what is here, unless they are more than half of all.
 static uint16_t lid_limit(struct sm *sm, const struct list *l)
 {
     uint32_t need = lids_needed(sm, l), max = MAD_LID_UNICAST_MAX, least = max, num = 0, small = 0;
@@ -200,7 +220,7 @@ static uint16_t lid_limit(struct sm *sm, const struct list *l)
         least = top < least && top > 0 ? top : least;
         max = top < max && !d->too_small ? top : max;
     }
-    bool few = small * 2 < num;
+    bool few = small * 2 <= num && small < num;
     for (uint32_t i = 0; i < sm->num_dev && small > 0; i++) {
         struct sm_dev *d = sm->dev[i];
         if (!d->too_small)
@@ -217,17 +237,16 @@ static uint16_t lid_limit(struct sm *sm, const struct list *l)
 
 static void port_finding(struct sm *sm, const struct lid_port *l, const struct end *e)
 {
+    unsigned num = (unsigned)(e->p - e->d->port);
     char where[128];
-    sm_port_text(e->d, (unsigned)(e->p - e->d->port), where, sizeof(where));
+
     if (l->got == LID_GOT_TWIN)
-        findings_add(&sm->findings_new, FINDING_ERROR, "duplicate-port-guid", where,
-                     "another port has the same PortGUID (" GUID_FMT "); this one gets no LID",
-                     GUID_ARG(l->guid));
+        twin_finding(sm, e->d, num);
     else if ((l->got == LID_GOT_NEW || l->got == LID_GOT_RECLAIMED) && l->had >= MAD_LID_UNICAST_MIN &&
              l->had <= MAD_LID_UNICAST_MAX)
-        findings_add(&sm->findings_new, FINDING_WARNING, "lid-conflict", where,
-                     "came with LID %u, which is another port's or beyond the limit; it gets %u", l->had,
-                     l->lid);
+        findings_add(
+            &sm->findings_new, FINDING_WARNING, "lid-conflict", sm_port_text(e->d, num, where, sizeof(where)),
+            "came with LID %u, which is another port's or beyond the limit; it gets %u", l->had, l->lid);
 }
 
 // Forgets who held the LIDs that were reclaimed; what is left over of absent ports goes when it is much.

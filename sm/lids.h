@@ -14,7 +14,7 @@ enum lid_got {
     LID_GOT_OWN,       // the one it came with, now to be recorded
     LID_GOT_NEW,       // to be recorded
     LID_GOT_RECLAIMED, // to be recorded: it was an absent port's, nothing else was left
-    LID_GOT_TWIN,      // none: another port with the same PortGUID came first
+    LID_GOT_TWIN,      // none: another port with the same PortGUID came first, or has the recorded LID
 };
 
 struct lid_port {

@@ -233,9 +233,10 @@ struct one_lie {
     uint16_t attr;
     uint8_t method; // of the request; 0 = any
     uint8_t hop2;   // the device: second hop of its path; 0 = the leaf itself (one hop)
+    bool only_sets; // lies in answers to Sets
     void (*lie)(uint8_t *mad);
     unsigned told, asked;
-    struct mad_smp request[8]; // unused
+    uint8_t set[256]; // by the low byte of the TID: the last request was a Set
 };
 
 static bool is_of(const struct one_lie *o, const struct mad_smp *s)
@@ -251,16 +252,17 @@ static void watch_one(struct rig *r, const uint8_t *mad)
     mad_smp_decode(mad, &s);
     if (is_of(o, &s) && (o->method == 0 || s.method == o->method))
         o->asked++;
+    o->set[s.tid & 0xff] = s.method == MAD_METHOD_SET;
 }
 
-// The answer to a Set cannot be told from one to a Get by its method: lies look at the data.
 static bool take_one(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status)
 {
     struct one_lie *o = r->user;
     uint8_t copy[MAD_SIZE];
     struct mad_smp s;
     mad_smp_decode(mad, &s);
-    if (status != 0 || s.method != MAD_METHOD_GET_RESP || !is_of(o, &s))
+    if (status != 0 || s.method != MAD_METHOD_GET_RESP || !is_of(o, &s) ||
+        (o->only_sets && !o->set[s.tid & 0xff]))
         return false;
     memcpy(copy, mad, MAD_SIZE);
     o->lie(copy);
@@ -320,6 +322,149 @@ static void test_refused_for_ever(void **state)
     assert_in_range(o.asked, 0, 25);
     heals(&r, 2);
     rig_done(&r);
+    // Only the Sets: it can be read.
+    o = (struct one_lie){.attr = MAD_ATTR_PORT_INFO,
+                         .method = MAD_METHOD_SET,
+                         .hop2 = 2,
+                         .only_sets = true,
+                         .lie = lie_refuse};
+    sweeps = endure(&r, &o, true);
+    assert_in_range(sweeps, 0, 25);
+    heals(&r, 2);
+    rig_done(&r);
+}
+
+// The state ACTIVE alone is refused; the port stays ARMED as far as it tells.
+static void lie_armed(uint8_t *mad)
+{
+    uint8_t *b = &mad[MAD_SMP_DATA_OFFSET + 32];
+    if ((*b & 0x0f) == MAD_PORT_ACTIVE)
+        *b = (uint8_t)((*b & 0xf0) | MAD_PORT_ARMED);
+}
+
+static void test_active_refused(void **state)
+{
+    struct rig r;
+    struct one_lie o = {.attr = MAD_ATTR_PORT_INFO, .method = MAD_METHOD_SET, .hop2 = 2, .lie = lie_armed};
+    (void)state;
+    unsigned sweeps = endure(&r, &o, true);
+    assert_in_range(sweeps, 1, 25);
+    assert_in_range(o.asked, 1, 25);
+    heals(&r, 2);
+    rig_done(&r);
+    // On a trunk of our leaf: no table counts on it.
+    o = (struct one_lie){.attr = MAD_ATTR_PORT_INFO, .method = MAD_METHOD_SET, .hop2 = 33, .lie = lie_armed};
+    sweeps = endure(&r, &o, true);
+    assert_in_range(sweeps, 1, 25);
+    const struct fabric *f = sm_fabric(r.sm);
+    assert_true(f->num_links < r.plan->num_links);
+    heals(&r, 3);
+    rig_done(&r);
+}
+
+// One switch says that its table holds two entries: it is left out, and nobody's LID changes.
+static void lie_cap(uint8_t *mad)
+{
+    mad[MAD_SMP_DATA_OFFSET] = 0;
+    mad[MAD_SMP_DATA_OFFSET + 1] = 2;
+}
+
+static void test_small_cap(void **state)
+{
+    struct rig r;
+    struct one_lie o = {.attr = MAD_ATTR_SWITCH_INFO, .hop2 = 33, .lie = lie_cap};
+    struct sim_port_view v;
+    (void)state;
+    unsigned sweeps = endure(&r, &o, false);
+    assert_in_range(sweeps, 0, 5);
+    assert_true(rig_last(&r)->ok);
+    uint64_t spine = 0;
+    for (uint32_t i = 0; i < r.plan->num_nodes; i++)
+        if (r.plan->node[i].role == ROLE_SPINE && spine == 0)
+            spine = r.plan->node[i].guid;
+    rig_judge(&r, &spine, 1);
+    for (uint32_t i = 0; i < r.plan->num_nodes; i++) {
+        const struct node *n = &r.plan->node[i];
+        assert_int_equal(sim_port_view(r.sim, n->guid, n->type != NODE_SWITCH, &v), 0);
+        assert_in_range(v.lid, 1, r.plan->num_nodes);
+    }
+    heals(&r, 2);
+    rig_done(&r);
+}
+
+// --- somebody else's identity ---
+
+struct thief {
+    uint8_t hop2;                  // the second hop of the device that lies
+    uint64_t node_guid, port_guid; // what it says it is; 0 = the truth
+};
+
+static bool take_stolen(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status)
+{
+    struct thief *t = r->user;
+    uint8_t copy[MAD_SIZE];
+    struct mad_node_info ni;
+    struct mad_smp s;
+    mad_smp_decode(mad, &s);
+    if (status != 0 || s.attr_id != MAD_ATTR_NODE_INFO || s.hop_count != 2 || s.initial_path[2] != t->hop2)
+        return false;
+    memcpy(copy, mad, MAD_SIZE);
+    mad_node_info_decode(copy + MAD_SMP_DATA_OFFSET, &ni);
+    if (t->node_guid != 0)
+        ni.node_guid = t->node_guid;
+    if (t->port_guid != 0)
+        ni.port_guid = t->port_guid;
+    mad_node_info_encode(&ni, copy + MAD_SMP_DATA_OFFSET);
+    rig_deliver(r, copy, from, 0);
+    return true;
+}
+
+// The others come up and stay up; the thief gets nothing that is theirs. Returns what is said about it.
+static void theft(uint64_t node_guid, uint64_t port_guid, const char *code)
+{
+    struct rig r;
+    struct thief t = {.hop2 = 2, .node_guid = node_guid, .port_guid = port_guid};
+    rig_init(&r, "rail-16", NULL);
+    const struct port *own = fabric_port(r.plan, r.plan->sm_port);
+    const struct fabric *f = r.plan;
+    const struct node *leaf = fabric_peer_node(f, own);
+    uint64_t liar = fabric_peer_node(f, fabric_port(f, fabric_port_at(f, leaf, 2)))->guid;
+    if (t.port_guid == 1)
+        t.port_guid = own->guid;
+    if (t.node_guid == 1)
+        t.node_guid = fabric_node(f, own->node)->guid;
+    if (t.node_guid == 2)
+        t.node_guid = leaf->guid;
+    r.user = &t;
+    r.take_recv = take_stolen;
+    rig_up(&r);
+    rig_sweeps(&r, 1, LONG_S);
+    rig_run(&r, 10 * MONO_S);
+    assert_true(rig_last(&r)->ok);
+    uint64_t odd[] = {liar, node_guid > 2   ? node_guid
+                            : port_guid > 1 ? port_guid - 1
+                                            : liar}; // either may be taken for the owner
+    rig_judge(&r, odd, 2);
+    bool found = false;
+    for (size_t i = 0; i < sm_findings(r.sm)->n; i++)
+        found |= strcmp(sm_findings(r.sm)->item[i].code, code) == 0;
+    if (!found)
+        fail_msg("no finding %s", code);
+    unsigned before = r.sweeps;
+    rig_run(&r, 100 * MONO_S);
+    assert_in_range(r.sweeps - before, 0, 3);
+    heals(&r, 2);
+    rig_done(&r);
+}
+
+static void test_duplicate_guids(void **state)
+{
+    (void)state;
+    theft(0x0002c90300000002, 0, "duplicate-guid");      // another adapter's
+    theft(1, 0, "duplicate-guid");                       // ours
+    theft(2, 0, "duplicate-guid");                       // the leaf's
+    theft(0, 0x0002c90300000003, "duplicate-port-guid"); // another adapter's PortGUID
+    theft(0, 1, "duplicate-port-guid");                  // ours
 }
 
 static void lie_init(uint8_t *mad)
@@ -729,6 +874,9 @@ int main(void)
         cmocka_unit_test(test_invented_tree),
         cmocka_unit_test(test_always_changed),
         cmocka_unit_test(test_refused_for_ever),
+        cmocka_unit_test(test_active_refused),
+        cmocka_unit_test(test_small_cap),
+        cmocka_unit_test(test_duplicate_guids),
         cmocka_unit_test(test_init_for_ever),
         cmocka_unit_test(test_lid_not_kept),
         cmocka_unit_test(test_top_not_kept),

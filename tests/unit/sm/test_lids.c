@@ -103,11 +103,15 @@ static void test_record_twice(void **state)
 
 static void test_twins(void **state)
 {
-    struct u64map m = RECORDS({1, 7});
-    struct lid_port p[] = {{.guid = 1, .had = 9}, {.guid = 2}, {.guid = 1, .had = 7}, {.guid = 2, .had = 5}};
+    struct u64map m = RECORDS({1, 7}, {3, 8});
+    struct lid_port p[] = {{.guid = 1, .had = 9}, {.guid = 2},           {.guid = 1, .had = 7},
+                           {.guid = 2, .had = 5}, {.guid = 3, .had = 8}, {.guid = 3, .had = 8},
+                           {.guid = 1, .had = 7}};
     (void)state;
-    lids_assign(p, 4, &m, MAX);
-    CHECK(p, L(7, 1, 0, 0), L(LID_GOT_RECORDED, LID_GOT_NEW, LID_GOT_TWIN, LID_GOT_TWIN));
+    lids_assign(p, 7, &m, MAX);
+    CHECK(p, L(0, 1, 7, 0, 8, 0, 0),
+          L(LID_GOT_TWIN, LID_GOT_NEW, LID_GOT_RECORDED, LID_GOT_TWIN, LID_GOT_RECORDED, LID_GOT_TWIN,
+            LID_GOT_TWIN));
     u64map_done(&m);
 }
 
@@ -192,7 +196,7 @@ static void test_properties(void **state)
                 u64map_set(&m, p[i].guid, p[i].lid);
         struct lid_port *q = calloc(n + 1, sizeof(*q));
         for (size_t i = 0; i < n; i++)
-            q[i] = (struct lid_port){.guid = p[i].guid, .had = (uint16_t)rng_below(&r, 70000)};
+            q[i] = (struct lid_port){.guid = p[i].guid, .had = p[i].lid};
         lids_assign(q, n, &m, max);
         for (size_t i = 0; i < n; i++)
             if (p[i].got == LID_GOT_RECORDED || p[i].got == LID_GOT_OWN || p[i].got == LID_GOT_NEW)
