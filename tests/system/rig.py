@@ -256,7 +256,9 @@ class Weftd:
                 self.proc.wait()
                 raise
         if exc[0] is None:
-            assert self.proc.returncode == 0, f"weftd ended with {self.proc.returncode}:\n{self.log()[-3000:]}"
+            log = self.log()
+            assert self.proc.returncode == 0, f"weftd ended with {self.proc.returncode}:\n{log[-3000:]}"
+            assert "Sanitizer" not in log and "runtime error" not in log, log[-4000:]
 
     def kill(self):
         self.proc.kill()
