@@ -192,3 +192,70 @@ def test_killed_at_any_moment(tmp_path):
             assert judge.judge_dump(dump, sim.net, SM_HOST) > 0
     assert killed >= 3, f"only {killed} of 20 were killed before the fabric was up"
     print(f"{killed} killed during bring-up, {partly} of them with LIDs on some ports")
+
+
+def test_many_faults_at_once(ibsim, tmp_path):
+    """Forty cables out while switches lose MADs, three times over: what is left works, and all comes home."""
+    choose = random.Random(5)
+    net = rail(256)
+    sim, links = ibsim(net), net.num_links
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+        home = tables_and_lids(sim.dump())
+        ends = [(n.name, port) for n in net.switches if n.name.startswith("leaf") for port in n.peer]
+        ends.remove(net.node[SM_HOST].peer[1])
+        for _ in range(3):
+            for node in choose.sample(net.switches, 3):
+                sim.console(f'Error "{node.name}" 15')
+            cut = []
+            for name, port in choose.sample(ends, 40):
+                sim.console(f'Unlink "{name}"[{port}]')
+                cut.append((name, port, *net.unlink(name, port)))
+            weftd.wait_fabric(lambda f: f["links"] == links - len(cut), "without 40 cables")
+            alone = [peer for _, _, peer, _ in cut if not net.node[peer].switch]
+            rig.wait_until(lambda: judged_without(sim, net, alone), "the rest forwarded")
+            for node in net.switches:
+                sim.console(f'Error "{node.name}" 0')
+            for name, port, peer, peer_port in cut:
+                net.link(name, port, peer, peer_port)
+                sim.console(f'ReLink "{name}"[{port}]')
+            weftd.wait_fabric(lambda f: f["links"] == links, "whole")
+            rig.wait_until(lambda: tables_and_lids(sim.dump()) == home, "everything at home again")
+            assert judge.judge_dump(sim.dump(), net, SM_HOST) == 8 * len(net.node)
+
+
+def test_lids_that_were_there_before(ibsim, tmp_path):
+    """LIDs that ports came with are kept, also far up; of two ports with one LID only one moves; no LID is above 49151."""
+    net = small()
+    sim = ibsim(net)
+    came = {"mlx5_1": 5, "mlx5_2": 5, "mlx5_3": 48000, "mlx5_4": 49151, "mlx5_5": 49152, "mlx5_6": 65535}
+    for name, lid in came.items():
+        sim.console(f'Baselid "gpu-0001-{name}"[1] {lid}')
+    once = Once(tmp_path, "--state", tmp_path / "state", ibsim=sim, host=SM_HOST)
+    assert once.code == 0 and once.json["verified"], once.stdout
+    conflict, = [f for f in once.json["findings"] if f["code"] == "lid-conflict"]
+    dump = sim.dump()
+    lid = {name: dump.lid[f"gpu-0001-{name}", 1] for name in came}
+    assert (lid["mlx5_3"], lid["mlx5_4"]) == (48000, 49151)
+    assert [lid["mlx5_1"], lid["mlx5_2"]].count(5) == 1
+    moved = "mlx5_1" if lid["mlx5_2"] == 5 else "mlx5_2"
+    assert f"gpu-0001 {moved}" in conflict["where"] and "LID 5" in conflict["text"]
+    assert max(dump.lid.values()) == 49151
+    assert judge.judge_dump(dump, net, SM_HOST) == 2 * len(net.node)
+    assert read_lids(tmp_path / "state") == dump.port_guid
+
+
+def test_damaged_database(ibsim, tmp_path):
+    """meta.db is put aside and said to be; LIDs are read back from the ports and no table is written."""
+    sim = ibsim(small())
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+    before = sim.dump()
+    (tmp_path / "state/meta.db").write_bytes(b"no database " * 1000)
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+        assert sim.dump().node == before.node and sim.dump().port_guid == before.port_guid
+        assert weftd.mads().get(("LinearForwardingTable", "Set"), 0) == 0
+        assert weftd.lids() == before.port_guid
+        assert "database-set-aside" in {e["kind"] for e in weftd.get("/events")["items"]}
+    assert [p.name for p in (tmp_path / "state").glob("meta.db.damaged-*")]
