@@ -158,11 +158,23 @@ static void count_burst(struct sm *sm)
         sm->light.burst++;
 }
 
+// The last sweep found the local port down and it still is: asked once a second, which costs no MAD.
+static bool still_down(struct sm *sm)
+{
+    struct transport_port now;
+    return sm->error.code == -ENETDOWN && sm->transport->ops->port(sm->transport, &now) == 0 &&
+           now.state < MAD_PORT_INIT;
+}
+
 static void timer_fired(void *arg)
 {
     struct sm *sm = arg;
     if (sm->sweeping || sm->light.running)
         return;
+    if (!sm->resweep && still_down(sm)) {
+        loop_timer_after(&sm->light.timer, MONO_S);
+        return;
+    }
     const struct sm_sweep *last = sm_history(sm, 0);
     if (!sm->resweep && sm->up && sm->state == SM_MASTER && (last == NULL || last->ok)) {
         light_begin(sm);
@@ -235,6 +247,8 @@ void sm_watch_arm(struct sm *sm)
         loop_timer_after(&sm->light.timer, sweep_delay(sm));
     else if (sm->state == SM_STANDBY)
         loop_timer_after(&sm->light.timer, 5 * MONO_S);
+    else if (sm->error.code == -ENETDOWN)
+        loop_timer_after(&sm->light.timer, MONO_S);
     else if (!sm->up || (last != NULL && !last->ok))
         loop_timer_after(&sm->light.timer, sm->light.backoff_ns > MONO_S ? sm->light.backoff_ns : MONO_S);
     else if (sm->o.sweep_interval_ns > 0)

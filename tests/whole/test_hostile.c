@@ -98,7 +98,7 @@ static void test_seeds(void **state)
     for (uint64_t seed = from; seed <= to; seed++) {
         if (getenv("VERBOSE"))
             print_message("# seed %llu\n", (unsigned long long)seed);
-        one_seed(seed, seed & 1 ? "rail-16" : "ft3-4-2");
+        one_seed(seed, seed % 4 == 1 ? "rail-16" : "ft3-4-2");
     }
 }
 
@@ -712,7 +712,7 @@ static void sm_info_request(uint8_t *mad, uint8_t mgmt_class, uint8_t method)
     for (int i = 8; i < 16; i++)
         mad[i] = (uint8_t)(0xa0 + i);
     mad[17] = MAD_ATTR_SM_INFO;
-    mad[23] = 2; // HANDOVER, in a Set
+    mad[23] = 1; // HANDOVER, in a Set
 }
 
 static void test_sm_info(void **state)

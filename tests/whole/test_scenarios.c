@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What fabrics and operators do to a manager: odd cabling and devices, changes in the middle of a bring-up,
 // restarts at any moment, fabrics that somebody else has set up.
+#include <errno.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -295,6 +296,37 @@ static void test_slow_agent(void **state)
     sim_node_slow(r.sim, 0x2000, 2000);   // 10 ms, a switch
     up(&r);
     settle(&r);
+    rig_done(&r);
+}
+
+// Our own cable is out for minutes: nothing is done meanwhile, and all is well at once when it is back.
+static void test_own_port_down(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init_fabric(&r, dumbbell(4, 1024, 1024), TIMED);
+    up(&r);
+    assert_int_equal(sim_link_set(r.sim, 0x1000, 1, false), 0);
+    rig_run(&r, 200 * MONO_S);
+    struct sm_status st;
+    sm_get_status(r.sm, &st);
+    assert_int_equal(st.error.code, -ENETDOWN);
+    assert_in_range(r.sweeps, 2, 4);
+    assert_int_equal(sim_link_set(r.sim, 0x1000, 1, true), 0);
+    rig_run(&r, 2 * MONO_S);
+    rig_judge(&r, NULL, 0);
+    sm_get_status(r.sm, &st);
+    assert_int_equal(st.error.code, 0);
+    rig_done(&r);
+    // Out from the start.
+    rig_init_fabric(&r, dumbbell(4, 1024, 1024), TIMED);
+    assert_int_equal(sim_link_set(r.sim, 0x1000, 1, false), 0);
+    rig_up(&r);
+    rig_run(&r, 200 * MONO_S);
+    assert_int_equal(r.sweeps, 1);
+    assert_int_equal(sim_link_set(r.sim, 0x1000, 1, true), 0);
+    rig_run(&r, 2 * MONO_S);
+    rig_judge(&r, NULL, 0);
     rig_done(&r);
 }
 
@@ -680,6 +712,7 @@ int main(void)
         cmocka_unit_test(test_self_cable),
         cmocka_unit_test(test_m_key),
         cmocka_unit_test(test_slow_agent),
+        cmocka_unit_test(test_own_port_down),
         cmocka_unit_test(test_flap_in_each_phase),
         cmocka_unit_test(test_reboot_in_each_phase),
         cmocka_unit_test(test_reboot_at_each_set),
