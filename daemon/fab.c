@@ -124,6 +124,7 @@ static void close_all(struct fab *f)
     f->transport = NULL;
     f->api.sm = NULL;
     f->api.engine = NULL;
+    f->api.transport = f->cfg->port[0] ? f->cfg->port : "umad"; // the transport's own name went with it
     free(f->roots);
     f->roots = NULL;
     buf_done(&f->lft_file);
@@ -187,6 +188,7 @@ static void reopen(void *arg)
     struct fab *f = arg;
     close_all(f);
     f->api.down = "the port was lost; opening it again";
+    on_snapshot(f);
     f->retry_ns = 0;
     loop_timer_after(&f->retry, RETRY_FIRST);
 }
@@ -251,7 +253,7 @@ struct fab *fab_new(const struct fab_env *env, const struct config_fabric *c, bo
         fab_free(f);
         return NULL;
     }
-    f->api.transport = c->port[0] ? arena_strdup(f->arena, c->port) : "umad";
+    f->api.transport = c->port[0] ? c->port : "umad";
     retry_later(f, e);
     return f;
 }

@@ -92,7 +92,9 @@ class Ibsim:
         if self.proc.poll() is None:
             self.proc.kill()
         self.proc.wait()
-        os.close(self.fd)
+        if self.fd is not None:
+            os.close(self.fd)
+        self.fd = None
 
     def __enter__(self):
         return self

@@ -126,6 +126,20 @@ def test_own_port_down(ibsim, tmp_path):
         assert sim.dump().node == before.node
 
 
+def test_device_goes_away(ibsim, tmp_path):
+    """The local adapter is gone for good: said, tried again, answered by the API all the time, and a clean end."""
+    sim = ibsim(small())
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+        sim.close()
+        f = weftd.wait_fabric(lambda f: f["state"] == "failed", "failed")
+        assert f["error"]["text"] and f["advice"] and f["transport"]
+        rig.wait_until(lambda: "port-not-open" in weftd.log(), "tried again")
+        f = weftd.fabric()
+        assert f["state"] == "failed" and f["error"]["text"] and weftd.get("/status")["fabrics"]
+        assert weftd.log().count("port-lost") <= 2 and weftd.log().count("port-not-open") == 1
+
+
 def test_nothing_happens_on_a_quiet_fabric(ibsim, tmp_path):
     """Light sweeps follow each other without a full one."""
     with Weftd(tmp_path, "--set", "sm.sweep_interval=50ms", ibsim=ibsim(small()), host=SM_HOST) as weftd:
