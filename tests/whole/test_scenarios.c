@@ -501,6 +501,38 @@ static void test_restart_at_any_mad(void **state)
     }
 }
 
+// The same while tables are being rewritten because a trunk has gone.
+static void test_restart_while_rerouting(void **state)
+{
+    (void)state;
+    for (unsigned at = 0; at < 400; at += 20) {
+        struct rig r;
+        struct at_mad a = {.at = at};
+        rig_init(&r, "ft3-4-4", TIMED);
+        up(&r);
+        uint16_t *before = lids_now(&r);
+        r.user = &a;
+        r.on_send = count_mads;
+        const struct node *spine = with_role(&r, ROLE_SPINE, at / 20 % 8);
+        assert_int_equal(sim_link_set(r.sim, spine->guid, 1 + at / 20 % 4, false), 0);
+        bool all = !loop_run_until(r.loop, &a.stop, MONO_S);
+        rig_down(&r);
+        r.on_send = NULL;
+        up(&r);
+        rig_run(&r, 5 * MONO_S);
+        rig_judge(&r, NULL, 0);
+        assert_int_equal(sim_link_set(r.sim, spine->guid, 1 + at / 20 % 4, true), 0);
+        settle(&r);
+        uint16_t *after = lids_now(&r);
+        assert_memory_equal(before, after, r.plan->num_nodes * sizeof(*before));
+        free(before);
+        free(after);
+        rig_done(&r);
+        if (all)
+            break;
+    }
+}
+
 // --- what somebody else has set up ---
 
 static const struct fabric *with_lids(const char *name, unsigned first, unsigned step)
@@ -717,6 +749,7 @@ int main(void)
         cmocka_unit_test(test_reboot_in_each_phase),
         cmocka_unit_test(test_reboot_at_each_set),
         cmocka_unit_test(test_restart_at_any_mad),
+        cmocka_unit_test(test_restart_while_rerouting),
         cmocka_unit_test(test_adopt_foreign),
         cmocka_unit_test(test_foreign_hole),
         cmocka_unit_test(test_mixed_tables),
