@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong on a fabric, on ibsim: lost MADs, dead devices, cut cables, weftd restarted or killed."""
 import random
+import re
+import threading
 import time
 
 import pytest
@@ -273,3 +275,51 @@ def test_damaged_database(ibsim, tmp_path):
         assert weftd.lids() == before.port_guid
         assert "database-set-aside" in {e["kind"] for e in weftd.get("/events")["items"]}
     assert [p.name for p in (tmp_path / "state").glob("meta.db.damaged-*")]
+
+
+READINGS = ["/status", "/fabrics", "/fabrics/default", "/fabrics/default/nodes", "/fabrics/default/nodes/leaf-1",
+            "/fabrics/default/ports", "/fabrics/default/links", "/fabrics/default/routes?from=1&to=3", "/fabrics/default/findings",
+            "/fabrics/default/sweeps", "/fabrics/default/mads", "/events?limit=50", "/openapi.json"]
+
+
+def test_readers_while_all_changes(ibsim, tmp_path):
+    """Every resource is read all the time while cables come and go, routes are asked anew and the device is lost:
+    always an answer, never a wrong one of the server's own making."""
+    net = small()
+    sim, over, wrong, answers = ibsim(net), threading.Event(), [], [0]
+
+    def read(seed):
+        choose = random.Random(seed)
+        while not over.is_set():
+            path = choose.choice(READINGS)
+            try:
+                weftd.get(path)
+            except rig.Failed as e:
+                if not re.search(r": (404|503) ", str(e)):
+                    wrong.append(str(e))
+            except BaseException as e:
+                wrong.append(f"{path}: {e!r}")
+            answers[0] += 1
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+        threads = [threading.Thread(target=read, args=(i,)) for i in range(3)]
+        for t in threads:
+            t.start()
+        try:
+            choose = random.Random(1)
+            for _ in range(15):
+                name, port, peer, peer_port = choose.choice(list(net.trunks()))
+                sim.console(f'Unlink "{name}"[{port}]')
+                weftd.wait_fabric(lambda f: f["links"] == net.num_links - 1, "without a trunk")
+                weftd.request("POST", "/fabrics/default/reroute", body={})
+                sim.console(f'ReLink "{name}"[{port}]')
+                weftd.wait_fabric(lambda f: f["links"] == net.num_links, "whole")
+            sim.close()
+            weftd.wait_fabric(lambda f: f["state"] == "failed", "failed")
+            seen = answers[0]
+            rig.wait_until(lambda: answers[0] > seen + 100 or wrong, "a hundred answers more")
+        finally:
+            over.set()
+            for t in threads:
+                t.join()
+    assert not wrong, wrong[:3]
