@@ -343,6 +343,18 @@ static int show_result(struct cli *c, const char *what, json_t *r)
     return ok ? CLI_OK : CLI_FINDINGS;
 }
 
+// Before anything is computed: a file that cannot be written is the caller's mistake.
+static int check_dump(const struct cli *c)
+{
+    const char *file = args_value(&c->args, "dump-lft");
+    FILE *f = file != NULL ? fopen(file, "w") : NULL;
+    if (file != NULL && f == NULL)
+        return cli_fail(CLI_USAGE, file, "cannot be written: %s", strerror(errno));
+    if (f != NULL)
+        fclose(f);
+    return CLI_OK;
+}
+
 static int compute(struct cli *c, const char *what, double seconds)
 {
     int64_t deadline = mono_now().ns + (int64_t)(seconds * 1e9);
@@ -350,6 +362,8 @@ static int compute(struct cli *c, const char *what, double seconds)
     json_t *begun = NULL, *result = NULL;
 
     int rc = cli_fabric(c);
+    if (rc == CLI_OK)
+        rc = check_dump(c);
     if (rc != CLI_OK)
         return rc;
     buf_printf(&path, "%s/route-computations", c->fabric);
