@@ -19,6 +19,7 @@
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
 
+#define SILENT_TIMEOUT (200 * MONO_MS)
 #define DEV_FORGET_SWEEPS 64 // what a device did not keep is remembered as long
 
 static void probe_ports(struct sm *sm, struct sm_dev *d);
@@ -464,6 +465,7 @@ static void dev_begin(struct sm *sm, struct sm_dev *d, const struct mad_node_inf
     for (unsigned i = 0; i <= ni->num_ports; i++) {
         struct sm_port *p = &d->port[i];
         p->peer = DEV_NONE;
+        p->was_silent = p->excluded == PORT_EXCLUDED_PEER_SILENT;
         p->excluded = PORT_INCLUDED;
         p->known = p->probing = p->info_late = p->probe_late = p->asked_plain = p->fdr10 = false;
         free(p->pkey0);
@@ -655,6 +657,7 @@ static void probe(struct sm *sm, struct sm_dev *d, unsigned num)
     if (path.hops >= MAD_MAX_HOPS)
         return;
     path.port[++path.hops] = (uint8_t)num;
+    bool silent = d->port[num].was_silent; // a dead agent may not hold up every sweep for seconds
     d->port[num].probing = true;
     sm->disc.pending++;
     waits(sm, d->level);
@@ -665,7 +668,8 @@ static void probe(struct sm *sm, struct sm_dev *d, unsigned num)
                                     .path = &path,
                                     .prio = MAD_PRIO_SMP,
                                     .device = hash_mix64(d->guid ^ num), // who answers is not known yet
-                                    .retries = -1,
+                                    .timeout_ns = silent ? SILENT_TIMEOUT : 0,
+                                    .retries = silent ? 1 : -1,
                                     .done = probe_done,
                                     .first_timeout = late_probe,
                                     .arg = sm,

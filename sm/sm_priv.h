@@ -46,6 +46,7 @@ struct sm_port {
     bool probing;     // NodeInfo through this port is under way or has been answered in this sweep
     bool info_late;   // the first try of PortInfo went unanswered: the level does not wait for it
     bool probe_late;
+    bool was_silent;  // nobody answered behind it in the last sweep
     bool asked_plain; // PortInfo was asked without the extended-speeds bit
     bool fdr10;
     uint16_t

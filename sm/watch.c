@@ -14,8 +14,9 @@
 #include "sm/sm_priv.h"
 
 #define BACKOFF_MAX (60 * MONO_S)
-#define BURST 20                  // sweeps that may follow each other at once
-#define TRAP_SETTLE (2 * MONO_MS) // the other end's trap is on its way
+#define PROBE_TIMEOUT (500 * MONO_MS) // of a device that was silent: it may be alive, and slow
+#define BURST 20                      // sweeps that may follow each other at once
+#define TRAP_SETTLE (2 * MONO_MS)     // the other end's trap is on its way
 
 static void changed(struct sm *sm, const char *cause)
 {
@@ -94,6 +95,7 @@ static void probe_exception(struct sm *sm, const struct sm_dev *d, unsigned num)
                                     .attr_id = MAD_ATTR_NODE_INFO,
                                     .path = &path,
                                     .device = hash_mix64(d->guid ^ num),
+                                    .timeout_ns = PROBE_TIMEOUT,
                                     .retries = 0, // it is asked again in a second
                                     .done = light_probe_done,
                                     .arg = sm,
