@@ -618,6 +618,37 @@ static void test_silent_for_ever(void **state)
     rig_done(&r);
 }
 
+// A trap comes while a light sweep waits for a switch that has just died: it is acted upon at once.
+static void test_trap_during_light_sweep(void **state)
+{
+    struct rig r;
+    struct sm_status st;
+    const struct node *leaf = NULL, *spine = NULL;
+    (void)state;
+    rig_init(&r, "rail-16", &(struct sim_opts){.seed = 1, .link_latency_ns = 1000, .service_ns = 5000});
+    for (uint32_t i = 0; i < r.plan->num_nodes; i++) {
+        leaf = r.plan->node[i].role == ROLE_LEAF ? &r.plan->node[i] : leaf;
+        spine = r.plan->node[i].role == ROLE_SPINE ? &r.plan->node[i] : spine;
+    }
+    rig_up(&r);
+    rig_sweeps(&r, 1, LONG_S);
+    rig_run(&r, MONO_S / 2);
+    sim_node_kill(r.sim, spine->guid, true);
+    rig_run(&r, MONO_S / 2 + 100 * MONO_MS); // the light sweep waits now
+    sm_get_status(r.sm, &st);
+    assert_false(st.sweeping);
+    assert_int_equal(r.sweeps, 1);
+    assert_int_equal(sim_link_set(r.sim, leaf->guid, 1, false), 0);
+    rig_run(&r, 5 * MONO_MS);
+    sm_get_status(r.sm, &st);
+    assert_true(st.sweeping);
+    sim_link_set(r.sim, leaf->guid, 1, true);
+    sim_node_kill(r.sim, spine->guid, false);
+    rig_run(&r, 60 * MONO_S);
+    rig_judge(&r, NULL, 0);
+    rig_done(&r);
+}
+
 // --- what comes unasked ---
 
 struct flood {
@@ -884,6 +915,7 @@ int main(void)
         cmocka_unit_test(test_endless_p_keys),
         cmocka_unit_test(test_switch_falls_silent),
         cmocka_unit_test(test_silent_for_ever),
+        cmocka_unit_test(test_trap_during_light_sweep),
         cmocka_unit_test(test_trap_flood),
         cmocka_unit_test(test_trap_storm),
         cmocka_unit_test(test_trap_of_no_meaning),
