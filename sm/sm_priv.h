@@ -6,10 +6,10 @@
 //     model.c     devices -> snapshot, and findings about them
 //     lids.c      who gets which LID; its decision is pure (lids.h)
 //     portcfg.c   pure: which PortInfo a port should have, and what differs
-//     pass.c      one request stream per device, many devices at once: what all programming phases are made
-//     of program.c   phases "configure", "tables", "links", "hosts" routes.c    phase "route": the job for
-//     the worker; adoption of tables found on the switches watch.c     light sweep, standing list, traps,
-//     SMInfo
+//     pass.c      one request stream per device, many devices at once: what programming is made of
+//     program.c   phases "configure", "tables", "links", "hosts"
+//     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
+//     watch.c     light sweep, standing list, traps, SMInfo
 //
 // A device (struct sm_dev) is what the manager remembers of one node, found by GUID, from its first sight on.
 // All of it is the loop thread's.

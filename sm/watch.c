@@ -4,8 +4,9 @@
 //
 // A light sweep is one Get(SwitchInfo) per switch (PortStateChange says that a port of it changed; a top
 // below what was written, that it was reset) and one request for each exception: a port that is up with
-// silence behind it, a device without a description. A change asks for a sweep of the whole fabric. Sweeps
-// that follow each other without finding or achieving anything are spaced out, up to a minute.
+// silence behind it, a device without a description or with a port that does not tell its PortInfo. A change
+// asks for a sweep of the whole fabric. Sweeps that follow each other without finding or achieving anything
+// are spaced out, up to a minute.
 #include <errno.h>
 #include <string.h>
 
@@ -55,7 +56,9 @@ static void light_switch_done(void *arg, uint64_t user, const struct mad_result 
         changed(sm, "switch-silent");
     } else if (r->mad_status == 0) {
         mad_switch_info_decode(r->data, &si);
-        if (si.port_state_change)
+        if (!d->have_si)
+            changed(sm, "silent-switch-answers");
+        else if (si.port_state_change)
             changed(sm, "switch-change");
         else if (si.linear_fdb_top < d->si.linear_fdb_top || si.life_time_value != d->si.life_time_value)
             changed(sm, "switch-reset");
@@ -103,6 +106,48 @@ static void probe_exception(struct sm *sm, const struct sm_dev *d, unsigned num)
                                 });
 }
 
+// A port whose PortInfo is missing though its device was found; -1 when there is none.
+static int unknown_port(const struct sm *sm, const struct sm_dev *d)
+{
+    if (dev_is_switch(d) && !d->have_si)
+        return -1; // its SwitchInfo is asked anyway
+    for (int num = dev_is_switch(d) ? 0 : 1; num <= d->ni.num_ports; num++)
+        if (!d->port[num].known && (dev_is_switch(d) || d->port[num].peer != DEV_NONE))
+            return num;
+    return -1;
+}
+
+static void light_port_done(void *arg, uint64_t user, const struct mad_result *r)
+{
+    struct sm *sm = arg;
+    (void)user;
+    if (r->status == 0 && r->mad_status == 0)
+        changed(sm, "silent-port-answers");
+    light_one_done(sm);
+}
+
+static void ask_unknown(struct sm *sm, const struct sm_dev *d, unsigned num)
+{
+    struct dr_path path;
+    if (!sm_path(sm, d, num, &path))
+        return;
+    sm->light.pending++;
+    sm->light.exceptions++;
+    mad_engine_send(sm->engine, &(struct mad_request){
+                                    .mgmt_class = MAD_CLASS_SM_DR,
+                                    .method = MAD_METHOD_GET,
+                                    .attr_id = MAD_ATTR_PORT_INFO,
+                                    .attr_mod = sm_port_info_mod(d, num),
+                                    .path = &path,
+                                    .device = d->guid,
+                                    .timeout_ns = PROBE_TIMEOUT,
+                                    .retries = 0,
+                                    .done = light_port_done,
+                                    .arg = sm,
+                                    .gen = SM_LIGHT_GEN,
+                                });
+}
+
 static bool local_port_changed(struct sm *sm)
 {
     struct transport_port now;
@@ -135,6 +180,9 @@ static void light_begin(struct sm *sm)
                 if (d->port[num].excluded == PORT_EXCLUDED_PEER_SILENT)
                     probe_exception(sm, d, num);
         }
+        int num = unknown_port(sm, d);
+        if (num >= 0)
+            ask_unknown(sm, d, (unsigned)num);
         if (!d->have_desc) {
             sm->light.pending++;
             sm->light.exceptions++;

@@ -618,6 +618,60 @@ static void test_silent_for_ever(void **state)
     rig_done(&r);
 }
 
+// A device that answers some questions only: it is caught up with when it answers the rest, unasked.
+struct mute {
+    uint16_t attr;
+    uint8_t hops, port; // the last hop of its path
+    bool first_only;    // PortInfo of port 0 is answered
+};
+
+static bool drop_mute(struct rig *r, const uint8_t *mad, const struct mad_addr *to)
+{
+    struct mute *m = r->user;
+    struct mad_smp s;
+    (void)to;
+    mad_smp_decode(mad, &s);
+    return s.attr_id == m->attr && s.hop_count == m->hops && s.initial_path[m->hops] == m->port &&
+           !(m->first_only && (s.attr_mod & 0xff) == 0);
+}
+
+static void test_mute(void **state)
+{
+    static const struct mute what[] = {
+        {MAD_ATTR_PORT_INFO, 2, 2, false},
+        {MAD_ATTR_PORT_INFO, 2, 33, false},
+        {MAD_ATTR_PORT_INFO, 2, 33, true},
+        {MAD_ATTR_SWITCH_INFO, 2, 33, false},
+        {MAD_ATTR_NODE_INFO, 2, 33, false},
+        {MAD_ATTR_NODE_DESCRIPTION, 2, 2, false},
+        {MAD_ATTR_P_KEY_TABLE, 2, 2, false},
+        {MAD_ATTR_LINEAR_FORWARDING_TABLE, 2, 33, false},
+        {MAD_ATTR_LINEAR_FORWARDING_TABLE, 1, 1, false},
+    };
+    (void)state;
+    for (unsigned i = 0; i < 2 * sizeof(what) / sizeof(what[0]); i++) {
+        struct rig r;
+        struct mute m = what[i / 2];
+        rig_init(&r, "rail-16", &(struct sim_opts){.seed = 1, .link_latency_ns = 1000, .service_ns = 5000});
+        r.user = &m;
+        if (i & 1) { // from the start, or after a restart on a fabric that is up
+            rig_up(&r);
+            rig_sweeps(&r, 1, LONG_S);
+            rig_down(&r);
+        }
+        r.take_send = drop_mute;
+        rig_up(&r);
+        rig_sweeps(&r, 1, LONG_S);
+        rig_run(&r, 20 * MONO_S);
+        r.take_send = NULL;
+        rig_run(&r, 90 * MONO_S);
+        assert_true(rig_last(&r)->ok);
+        assert_int_equal(sm_fabric(r.sm)->num_links, r.plan->num_links);
+        rig_judge(&r, NULL, 0);
+        rig_done(&r);
+    }
+}
+
 // A trap comes while a light sweep waits for a switch that has just died: it is acted upon at once.
 static void test_trap_during_light_sweep(void **state)
 {
@@ -915,6 +969,7 @@ int main(void)
         cmocka_unit_test(test_endless_p_keys),
         cmocka_unit_test(test_switch_falls_silent),
         cmocka_unit_test(test_silent_for_ever),
+        cmocka_unit_test(test_mute),
         cmocka_unit_test(test_trap_during_light_sweep),
         cmocka_unit_test(test_trap_flood),
         cmocka_unit_test(test_trap_storm),
