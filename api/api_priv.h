@@ -86,6 +86,7 @@ struct api {
     struct {
         struct stream *first;
         unsigned count;
+        bool closing; // all end, also those that come while the server stops
         struct loop_timer beat;
         struct loop_task wake;
         struct frame frame[FRAMES]; // ring of the last events, in the order of their ids

@@ -22,7 +22,7 @@ struct stream {
     struct MHD_Connection *conn;
     char *fabric, *kind;
     uint64_t at; // id of the last event looked at
-    bool suspended, beat, closing;
+    bool suspended, beat;
     struct buf out;
     size_t sent;
 };
@@ -154,7 +154,7 @@ static ssize_t stream_read(void *arg, uint64_t pos, char *to, size_t max)
 {
     struct stream *s = arg;
     (void)pos;
-    if (s->closing)
+    if (s->api->streams.closing)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (s->sent == s->out.len)
         fill(s);
@@ -250,10 +250,9 @@ void streams_init(struct api *a)
 
 void streams_close(struct api *a)
 {
-    for (struct stream *s = a->streams.first; s != NULL; s = s->next) {
-        s->closing = true;
+    a->streams.closing = true;
+    for (struct stream *s = a->streams.first; s != NULL; s = s->next)
         wake(s);
-    }
 }
 
 void streams_done(struct api *a)

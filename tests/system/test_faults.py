@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong on a fabric, on ibsim: lost MADs, dead devices, cut cables, weftd restarted or killed."""
+import contextlib
 import random
 import re
+import signal
+import socket
 import threading
 import time
 
@@ -323,3 +326,19 @@ def test_readers_while_all_changes(ibsim, tmp_path):
             for t in threads:
                 t.join()
     assert not wrong, wrong[:3]
+
+
+def test_stop_while_streams_come(tmp_path):
+    """SIGTERM among requests for event streams: a clean end each time."""
+    for i in range(10):
+        with Weftd(tmp_path / f"{i}", "--simulate", "rail-64") as weftd, contextlib.ExitStack() as open_sockets:
+            weftd.wait_up()
+            clients = [open_sockets.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(30)]
+            for c in clients:
+                c.connect(str(weftd.socket))
+            for k, c in enumerate(clients):
+                with contextlib.suppress(BrokenPipeError):
+                    c.send(b"GET /api/v1/events/stream HTTP/1.1\r\nHost: x\r\n\r\n")
+                if k == 12:
+                    weftd.proc.send_signal(signal.SIGTERM)
+            assert weftd.proc.wait(rig.DEADLINE) == 0, weftd.log()[-1000:]
