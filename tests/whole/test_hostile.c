@@ -952,6 +952,39 @@ static void test_rivals(void **state)
     assert_false(rival_wins(8, UINT64_MAX, 15));
 }
 
+// Another master turns up in a fabric that we run: two subnets were joined. Only a better one is given way
+// to.
+static void test_second_master(void **state)
+{
+    (void)state;
+    for (unsigned better = 0; better < 2; better++) {
+        struct rig r;
+        struct sm_status st;
+        struct rival v = {.hop2 = 2,
+                          .gone = true,
+                          .si = {.guid = 0x77, .priority = better ? 15 : 0, .sm_state = MAD_SM_MASTER}};
+        rig_init(&r, "rail-16", NULL);
+        r.user = &v;
+        r.take_recv = take_rival;
+        rig_up(&r);
+        rig_sweeps(&r, 1, LONG_S);
+        v.gone = false;
+        uint64_t sets = rig_count(&r, MAD_METHOD_SET, MAD_ATTR_PORT_INFO);
+        sm_resweep(r.sm, "operator", false);
+        rig_sweeps(&r, 1, LONG_S);
+        rig_run(&r, 30 * MONO_S);
+        sm_get_status(r.sm, &st);
+        assert_int_equal(st.state, better ? SM_STANDBY : SM_MASTER);
+        assert_int_equal(rig_count(&r, MAD_METHOD_SET, MAD_ATTR_PORT_INFO), sets);
+        v.gone = true;
+        rig_run(&r, 30 * MONO_S);
+        sm_get_status(r.sm, &st);
+        assert_int_equal(st.state, SM_MASTER);
+        rig_judge(&r, NULL, 0);
+        rig_done(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -977,6 +1010,7 @@ int main(void)
         cmocka_unit_test(test_sm_info),
         cmocka_unit_test(test_unsolicited_noise),
         cmocka_unit_test(test_rivals),
+        cmocka_unit_test(test_second_master),
     };
     if (getenv("ONLY"))
         cmocka_set_test_filter(getenv("ONLY"));
