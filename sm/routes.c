@@ -116,7 +116,6 @@ static void done(void *arg)
     }
     if (!j->kept)
         stamp_tables(j);
-    tables_unref(sm->next_tables); // of a sweep that failed
     sm->next_tables = tables_ref(j->result.tables);
     sm_routed(sm);
 }
