@@ -152,7 +152,8 @@ static void completion_words(struct buf *b)
         if (c->name[n] == 0)
             continue;
         bool same = strncmp(before, c->name, n + 1) == 0;
-        buf_printf(b, same ? "" : "%s[%.*s]=\"", before[0] ? "\" " : "", (int)n, c->name);
+        if (!same)
+            buf_printf(b, "%s[%.*s]=\"", before[0] ? "\" " : "", (int)n, c->name);
         buf_printf(b, "%s%s", same ? " " : "", c->name + n + 1);
         before = c->name;
     }
