@@ -11,9 +11,13 @@
 //   C  = what has, within K, an up-path in base order to a neighbour of Y; keeps its base order;
 //   the rest falls into connected parts; each hangs on some neighbours in C, all of lower base order. It is
 //   placed (by the same rule) immediately below those of them that have the highest rank, which therefore
-//   move to the end of their rank. So the only edges turned round are those between a part and what it
-//   hangs on. Where the part hangs on switches next to Y whose own edge to Y was turned round, it hangs on
-//   all of them: a path that comes down from Y goes on down through any of them, and none loses balance.
+//   move to the end of their rank, and with them what they go up to within that rank, so that no edge in C
+//   turns. So the only edges turned round are those between a part and what it hangs on. Where the part hangs
+//   on switches next to Y whose own edge to Y was turned round, it hangs on all of them: a path that comes
+//   down from Y goes on down through any of them, and none loses balance.
+// So every switch of K but the root has a neighbour above it: in C the next one on its up-path, or a switch
+// of Y; in a part, by the same argument, one in the part or what the part hangs on. There is one local
+// maximum in each component, whatever the ranks.
 //
 // It starts with Y = {root}. With one local maximum of the highest rank that is the root. With several, the
 // root is a common lower neighbour: the switch from which the most of them are reached by going up, of the
@@ -176,6 +180,29 @@ static void choose_hooks(struct placing *p, uint32_t first_new, uint32_t label, 
     }
 }
 
+// What a switch that others hang on goes up to within its rank moves to the end of the rank together with it:
+// every edge between two switches of C then still leads the way it does in base order, and the up-paths by
+// which they are in C stay.
+static void attach_upwards(struct placing *p, uint32_t first_y, uint32_t label)
+{
+    const struct rgraph *g = p->g;
+    for (uint32_t i = first_y; i < p->num_ys; i++) {
+        uint32_t top = 0;
+        p->stack[top++] = p->ys[i];
+        while (top > 0) {
+            uint32_t v = p->stack[--top];
+            for (uint32_t e = g->goff[v]; e < g->goff[v + 1]; e++) {
+                uint32_t w = g->g[e].peer;
+                if (p->rank[w] != p->rank[v] || p->label[w] != label || !p->in_c[w] || p->attach[w] ||
+                    !base_less(p, v, w))
+                    continue;
+                p->attach[w] = true;
+                p->stack[top++] = w;
+            }
+        }
+    }
+}
+
 struct sort_ctx {
     const struct placing *p;
     uint32_t root;
@@ -222,7 +249,7 @@ static void place(struct placing *p, uint32_t idx, uint32_t root, uint32_t *stam
         if (p->in_c[v])
             p->sorted[n++] = v;
     }
-    uint32_t first_new = p->num_parts;
+    uint32_t first_new = p->num_parts, first_y = p->num_ys;
     split_rest(p, &part, label);
     if (root != ID_NONE) { // the root takes the part of Y, its neighbours that of what lies next to it
         p->near_y[root] = false;
@@ -230,6 +257,7 @@ static void place(struct placing *p, uint32_t idx, uint32_t root, uint32_t *stam
             p->near_y[g->g[e].peer] = base_less(p, root, g->g[e].peer);
     }
     choose_hooks(p, first_new, label, part.turned || root != ID_NONE, stamp);
+    attach_upwards(p, first_y, label);
     struct sort_ctx ctx = {p, root};
     qsort_r(p->sorted, n, sizeof(*p->sorted), layout_cmp, &ctx);
     for (uint32_t i = 0; i < n; i++) {
