@@ -53,9 +53,10 @@ static const struct opt_row sm_rows[] = {
     {.name = "sm_key",
      .type = OPT_GUID,
      .offset = AT(sm_key),
-     .def = "0x0",
+     .def = "0x1",
      .reload = OPT_RELOAD_RESTART,
-     .doc = "SM_Key shown to other subnet managers"},
+     .doc = "SM_Key shown to other subnet managers; managers with different keys do not elect a master "
+            "(OpenSM's default is 1)"},
     {.name = "subnet_prefix",
      .type = OPT_GUID,
      .offset = AT(subnet_prefix),

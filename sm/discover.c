@@ -71,6 +71,11 @@ bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct d
     return true;
 }
 
+uint64_t sm_m_key(const struct sm_dev *d, unsigned num)
+{
+    return d->port[dev_is_switch(d) || num > d->ni.num_ports ? 0 : num].m_key;
+}
+
 const char *sm_port_text(const struct sm_dev *d, unsigned num, char *buf, size_t size)
 {
     if (d->desc[0] != 0)
@@ -89,6 +94,7 @@ void sm_request(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t met
         path.hops = 0; // cannot be: it was reached in this sweep
     mad_engine_send(sm->engine, &(struct mad_request){
                                     .mgmt_class = MAD_CLASS_SM_DR,
+                                    .m_key = sm_m_key(d, num),
                                     .method = method,
                                     .attr_id = attr_id,
                                     .attr_mod = attr_mod,
@@ -266,6 +272,8 @@ static void port_known(struct sm *sm, struct sm_dev *d, unsigned num, const uint
     memcpy(p->info, wire, sizeof(p->info));
     p->known = true;
     bool end = !dev_is_switch(d) || num == 0;
+    if (end)
+        p->m_key = pi.m_key;
     if (may_be_fdr10(d, &pi)) {
         sm->disc.pending++;
         sm_request(sm, d, num, MAD_METHOD_GET, MAD_ATTR_MLNX_EXT_PORT_INFO, num, NULL, ext_port_done, NULL,
@@ -467,6 +475,7 @@ static void dev_begin(struct sm *sm, struct sm_dev *d, const struct mad_node_inf
         p->peer = DEV_NONE;
         p->was_silent = p->excluded == PORT_EXCLUDED_PEER_SILENT;
         p->excluded = PORT_INCLUDED;
+        p->m_key = 0;
         p->known = p->probing = p->info_late = p->probe_late = p->asked_plain = p->fdr10 = false;
         free(p->pkey0);
         p->pkey0 = NULL;

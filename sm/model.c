@@ -156,6 +156,9 @@ static void port_findings(struct sm *sm, const struct sm_dev *d, unsigned num)
         findings_add(f, FINDING_INFO, "virtual-ports", where,
                      "the adapter can carry virtual ports (SR-IOV on ConnectX-4 and later); weft does not "
                      "manage them: virtual functions stay down");
+    if (end && p->m_key != 0)
+        findings_add(f, FINDING_INFO, "m-key", where,
+                     "has an M_Key that can be read; it is used and kept, but anybody else can read it too");
     if (mad_speed_ext_active(&pi) == MAD_SPEED_EXT_XDR)
         findings_add(f, FINDING_ERROR, "xdr-planes", where,
                      "an XDR link: planarised ports, plane filters and split tables are not implemented; the "

@@ -37,6 +37,7 @@ void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it)
         path.hops = 0; // cannot be: a device of this sweep was reached
     mad_engine_send(p->sm->engine, &(struct mad_request){
                                        .mgmt_class = MAD_CLASS_SM_DR,
+                                       .m_key = sm_m_key(d, it->port),
                                        .method = it->method,
                                        .attr_id = it->attr_id,
                                        .attr_mod = it->attr_mod,

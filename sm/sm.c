@@ -31,6 +31,7 @@ void sm_opts_default(struct sm_opts *o)
         .fabric = "default",
         .engine = ROUTE_AUTO,
         .priority = 8,
+        .sm_key = 1,
         .subnet_prefix = MAD_DEFAULT_GID_PREFIX,
         .subnet_timeout = 18,
         .packet_life = 18,

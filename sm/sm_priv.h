@@ -35,6 +35,7 @@
 struct sm_port {
     uint8_t info[MAD_SMP_DATA_SIZE]; // PortInfo, wire form: as last read, or as the answer to the last Set
                                      // showed it
+    uint64_t m_key;                  // of an end port, as far as it can be read: goes into the header of Sets
     uint64_t guid;                   // of an end port, 0 otherwise or when never seen
     uint32_t peer;                   // device index, DEV_NONE
     uint32_t not_kept;               // PORTCFG_* bits of fields the device does not keep; void when it resets
@@ -211,6 +212,8 @@ void sm_discover_start(struct sm *sm);
 struct sm_dev *sm_dev_find(const struct sm *sm, uint64_t guid);
 // Directed route to a device; for end nodes by way of port num. False when none is known.
 bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct dr_path *ret);
+// M_Key for requests to the device by way of that port (a switch's is port 0's).
+uint64_t sm_m_key(const struct sm_dev *d, unsigned num);
 void sm_dev_free(struct sm_dev *d);
 static inline bool dev_is_switch(const struct sm_dev *d)
 {

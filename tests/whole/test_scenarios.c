@@ -257,24 +257,29 @@ static void test_self_cable(void **state)
     rig_done(&r);
 }
 
+// Gives the host at leaf port 2 an M_Key, as an earlier manager would have.
+static void lock_host(struct rig *r, uint64_t m_key, uint8_t protect)
+{
+    struct mad_port_info pi = {
+        .m_key = m_key, .m_key_protect_bits = protect, .neighbor_mtu = 5, .lid = 9, .master_sm_lid = 9};
+    uint8_t mad[MAD_SIZE] = {0};
+    struct transport *t = sim_attach(r->sim, 0, NULL);
+    struct mad_smp_to to = {.dr = true, .hops = 2, .path = {0, 1, 2}};
+    assert_int_equal(mad_smp_build(mad, &to, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, 1, 77, 0, NULL, NULL), 0);
+    mad_port_info_encode(&pi, mad + MAD_SMP_DATA_OFFSET);
+    assert_int_equal(t->ops->send(t, mad, &(struct mad_addr){.lid = 0xffff}, 0), 0);
+    rig_run(r, MONO_S);
+    t->ops->free(t);
+}
+
 // A host that somebody else's M_Key protects is silent; the others come up, and it does when it is freed.
 static void test_m_key(void **state)
 {
     struct rig r;
-    struct mad_port_info pi = {
-        .m_key = 0x1234, .m_key_protect_bits = 2, .neighbor_mtu = 5, .lid = 9, .master_sm_lid = 9};
-    uint8_t mad[MAD_SIZE] = {0}, data[MAD_SMP_DATA_SIZE] = {0};
     uint64_t locked = 0x10010;
     (void)state;
     rig_init_fabric(&r, dumbbell(4, 1024, 1024), TIMED);
-    struct transport *t = sim_attach(r.sim, 0, NULL);
-    struct mad_smp_to to = {.dr = true, .hops = 2, .path = {0, 1, 2}};
-    mad_port_info_encode(&pi, data);
-    assert_int_equal(mad_smp_build(mad, &to, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, 1, 77, 0, NULL, NULL), 0);
-    memcpy(mad + MAD_SMP_DATA_OFFSET, data, sizeof(data));
-    assert_int_equal(t->ops->send(t, mad, &(struct mad_addr){.lid = 0xffff}, 0), 0);
-    rig_run(&r, MONO_S);
-    t->ops->free(t);
+    lock_host(&r, 0x1234, 2);
     up(&r);
     assert_true(finding(&r, "peer-silent"));
     rig_judge(&r, &locked, 1);
@@ -283,6 +288,22 @@ static void test_m_key(void **state)
     assert_in_range(r.sweeps - sweeps, 0, 2);
     assert_int_equal(sim_node_reboot(r.sim, locked), 0); // which loses the key
     settle(&r);
+    rig_done(&r);
+}
+
+// A key that can be read is used, kept and told.
+static void test_readable_m_key(void **state)
+{
+    struct rig r;
+    uint64_t key;
+    (void)state;
+    rig_init_fabric(&r, dumbbell(4, 1024, 1024), TIMED);
+    lock_host(&r, 0x1234, 0);
+    up(&r);
+    assert_true(finding(&r, "m-key"));
+    rig_judge(&r, NULL, 0);
+    assert_int_equal(sim_port_field(r.sim, 0x10010, 1, "m_key", &key), 0);
+    assert_int_equal(key, 0x1234);
     rig_done(&r);
 }
 
@@ -818,6 +839,7 @@ int main(void)
         cmocka_unit_test(test_one_small_table),
         cmocka_unit_test(test_self_cable),
         cmocka_unit_test(test_m_key),
+        cmocka_unit_test(test_readable_m_key),
         cmocka_unit_test(test_slow_agent),
         cmocka_unit_test(test_own_port_down),
         cmocka_unit_test(test_flap_in_each_phase),
