@@ -66,7 +66,8 @@ struct filling {
     const struct rorder *o;
     struct rcolumn c;
     uint32_t *divider; // per switch, for one column
-    uint32_t *width;   // per cost: switches that go down at that distance
+    uint32_t *width;   // per cost: switches that go down at that distance; the last is for all beyond
+    uint32_t widths;   // the greatest index into it
     uint32_t (*load)[256];
     struct fabric_tables *tab;
 };
@@ -81,7 +82,7 @@ static uint32_t digits(const struct filling *w, uint32_t s, const struct rchoice
 {
     if (!w->c.down[s])
         return seq / w->divider[s];
-    uint32_t width = w->width[w->c.cost[s] < w->g->n ? w->c.cost[s] : w->g->n];
+    uint32_t width = w->width[w->c.cost[s] < w->widths ? w->c.cost[s] : w->widths];
     return seq / width + (ch->plain ? 0 : seq % width);
 }
 
@@ -101,11 +102,11 @@ static void hand_on(struct filling *w, uint32_t s, const struct rchoice *ch)
 static void count_widths(struct filling *w)
 {
     uint32_t n = w->g->n;
-    memset(w->width, 0, (n + 1) * sizeof(*w->width));
+    memset(w->width, 0, (w->widths + 1) * sizeof(*w->width));
     for (uint32_t s = 0; s < n; s++) {
         w->divider[s] = 1;
         if (w->c.cost[s] != RCOST_NONE && w->c.down[s])
-            w->width[w->c.cost[s] < n ? w->c.cost[s] : n]++;
+            w->width[w->c.cost[s] < w->widths ? w->c.cost[s] : w->widths]++;
     }
 }
 
@@ -145,7 +146,9 @@ static void prepare(struct filling *w, const struct rgraph *g, const struct rord
     *w = (struct filling){.g = g, .o = o, .tab = tab};
     rcolumn_init(&w->c, g, ordered, a);
     w->divider = ARENA_NEW_N(a, g->n + 1, uint32_t);
-    w->width = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    // Costs that rows.c can hold are told apart here too.
+    w->widths = g->n > UINT8_MAX ? g->n : UINT8_MAX;
+    w->width = ARENA_NEW_N(a, w->widths + 1, uint32_t);
 }
 
 // Columns that rows.c left, a share for each task.
@@ -197,18 +200,10 @@ static void fill_by_rows(const struct rgraph *g, const struct rorder *o, const u
         rpar_run(par, l.tasks, leftover_task, &l);
 }
 
-void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *par, struct arena *a,
-           struct fabric_tables *tab)
+// Without tiers entries depend on what was given out before: one after the other.
+static void fill_by_columns(const struct rgraph *g, const struct rorder *o, bool ordered,
+                            const uint32_t *dest_switch, struct arena *a, struct fabric_tables *tab)
 {
-    uint32_t *dest_switch = rnumbers_assign(g, o, a);
-    bool rows = ordered;
-    for (uint32_t c = 0; c < g->num_comps; c++)
-        rows &= o->tiered[c];
-    if (rows) {
-        fill_by_rows(g, o, dest_switch, par, a, tab);
-        return;
-    }
-    // Without tiers entries depend on what was given out before: one after the other.
     struct filling w;
     prepare(&w, g, o, ordered, tab, a);
     w.load = arena_array(a, g->n + 1, sizeof(*w.load));
@@ -217,4 +212,22 @@ void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *p
         if (g->doff[t] != g->doff[t + 1])
             fill_column(&w, t);
     }
+}
+
+void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *par, struct arena *a,
+           struct fabric_tables *tab)
+{
+    uint32_t *dest_switch = rnumbers_assign(g, o, a);
+    bool rows = ordered;
+    for (uint32_t c = 0; c < g->num_comps; c++)
+        rows &= o->tiered[c];
+    if (rows)
+        fill_by_rows(g, o, dest_switch, par, a, tab);
+    else
+        fill_by_columns(g, o, ordered, dest_switch, a, tab);
+}
+
+void rfill_general(struct rgraph *g, const struct rorder *o, struct arena *a, struct fabric_tables *tab)
+{
+    fill_by_columns(g, o, true, rnumbers_assign(g, o, a), a, tab);
 }
