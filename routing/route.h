@@ -58,6 +58,7 @@ enum route_fault {
 struct route_proof {
     bool ok;
     enum route_fault fault; // first found
+    bool credit_loop;       // there is a cycle, whether or not it is the first fault
     uint64_t pairs;         // (leaf switch, destination) pairs walked; leaf = any switch with an end port
     uint64_t disconnected;  // pairs with no cable path between them: not faults
     uint64_t unreached;     // pairs that should arrive and do not
@@ -73,6 +74,13 @@ struct verify_opts {
 // Never trusts the tables: every entry is bounded. Returns proof->ok.
 bool route_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
                   struct route_proof *ret);
+
+// What holds of tables that the proof refuses, so that a flaw in one place does not cost all the others their
+// routes: a copy with only those entries from which the walk arrives, LFT_DROP in place of the rest. One
+// reference, sealed, and its proof in *ret: ok, or ROUTE_NO_ENTRY and `unreached` pairs that have no way; all
+// else of it is proved. NULL when nothing would be left, or a credit loop remains that is not allowed.
+struct fabric_tables *route_salvage(const struct fabric *f, const struct fabric_tables *t,
+                                    const struct verify_opts *o, struct route_proof *ret);
 
 // --- writing new tables over old ones safely ---
 // Per destination, any mix of old and new entries within one wave must be free of loops (and of down-up turns

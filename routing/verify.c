@@ -34,6 +34,7 @@ struct cables {
     uint32_t *part; // connected part of a switch
     bool *source;   // switch walked from
     uint32_t num_sources;
+    struct fabric_tables *keep; // gets the entries that arrive; may be NULL
 };
 
 struct fault_at {
@@ -237,6 +238,10 @@ static void prove_lid(const struct cables *c, struct task *k, const uint8_t *nex
             note_fault(k, r, s, lid);
     }
     note_turns(c, k, next);
+    for (uint32_t v = 0; c->keep && v < c->n; v++) {
+        if (k->state[v] == ROUTE_OK + 1)
+            tables_row(c->keep, v)[lid] = next[v];
+    }
 }
 
 // The entries of one block of LIDs, destination by destination.
@@ -492,6 +497,7 @@ static void conclude(struct job *j, const struct verify_opts *o, struct route_pr
     merge(j, r, &first);
     uint32_t *cycle = find_cycle(&j->c, j->task[0].dep, a, &n);
     r->fault = first.fault;
+    r->credit_loop = cycle != NULL;
     if (r->fault == ROUTE_OK && cycle && !o->allow_credit_loops)
         r->fault = ROUTE_CREDIT_LOOP;
     r->ok = r->fault == ROUTE_OK;
@@ -501,21 +507,11 @@ static void conclude(struct job *j, const struct verify_opts *o, struct route_pr
         cycle_text(&j->c, cycle, n, r->counter_example, sizeof(r->counter_example));
 }
 
-bool route_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
-                  struct route_proof *ret)
+static void prove(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
+                  struct fabric_tables *keep, struct route_proof *ret)
 {
-    *ret = (struct route_proof){.ok = true};
-    if (t->num_switches != f->num_switches) {
-        ret->ok = false;
-        ret->fault = ROUTE_NO_ENTRY;
-        snprintf(ret->counter_example, sizeof(ret->counter_example),
-                 "the tables are of another fabric: %u switches, %u here", t->num_switches, f->num_switches);
-        return false;
-    }
-    if (f->num_switches == 0)
-        return true;
     struct arena *a = arena_new();
-    struct job j = {.c = {.f = f, .t = t}, .num_blocks = f->top_lid / BLOCK + 1u};
+    struct job j = {.c = {.f = f, .t = t, .keep = keep}, .num_blocks = f->top_lid / BLOCK + 1u};
     read_cables(&j.c, o, a);
     find_parts(&j.c, a);
     j.num_tasks = o->par && o->par->width > 1 ? o->par->width : 1;
@@ -534,5 +530,40 @@ bool route_verify(const struct fabric *f, const struct fabric_tables *t, const s
     for (uint32_t i = 0; i < j.num_tasks; i++)
         arena_free(j.task[i].a);
     arena_free(a);
+}
+
+bool route_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
+                  struct route_proof *ret)
+{
+    *ret = (struct route_proof){.ok = true};
+    if (t->num_switches != f->num_switches) {
+        ret->ok = false;
+        ret->fault = ROUTE_NO_ENTRY;
+        snprintf(ret->counter_example, sizeof(ret->counter_example),
+                 "the tables are of another fabric: %u switches, %u here", t->num_switches, f->num_switches);
+        return false;
+    }
+    if (f->num_switches > 0)
+        prove(f, t, o, NULL, ret);
     return ret->ok;
+}
+
+struct fabric_tables *route_salvage(const struct fabric *f, const struct fabric_tables *t,
+                                    const struct verify_opts *o, struct route_proof *ret)
+{
+    if (t->num_switches != f->num_switches || f->num_switches == 0)
+        return NULL;
+    struct verify_opts all = *o;
+    all.all_switches = true;
+    struct fabric_tables *keep = tables_new(f, f->top_lid, t->engine);
+    *ret = (struct route_proof){.ok = true};
+    prove(f, t, &all, keep, ret);
+    tables_seal(keep, false);
+    route_verify(f, keep, o, ret);
+    bool sound = ret->ok || ret->fault == ROUTE_NO_ENTRY;
+    if (sound && (!ret->credit_loop || o->allow_credit_loops) &&
+        ret->pairs > ret->disconnected + ret->unreached)
+        return keep;
+    tables_unref(keep);
+    return NULL;
 }

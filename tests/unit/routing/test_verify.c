@@ -246,6 +246,122 @@ static void spread(void **state)
     }
 }
 
+static struct fabric_tables *salvage(struct route_proof *ret)
+{
+    struct verify_opts o = {.all_switches = false};
+    return route_salvage(fab, tab, &o, ret);
+}
+
+// Entries that lead nowhere are taken out, with those that lead to them; all others stay.
+static void salvaged_hole(void **state)
+{
+    uint32_t leaf, other;
+    struct route_proof p;
+    const struct port *h = a_host(&leaf, &other);
+    const struct node *from = fabric_switch(fab, other);
+    uint8_t up = tables_port(tab, other, h->a.lid);
+    uint32_t spine = fabric_peer_node(fab, &fab->port[from->first_port + up])->sw;
+    assert_int_equal(fabric_switch(fab, spine)->tier, 1);
+    tables_row(tab, spine)[h->a.lid] = LFT_DROP;
+    uint64_t broken = 0;
+    for (uint32_t s = 0; s < fab->num_switches; s++) {
+        const struct node *n = fabric_switch(fab, s);
+        const struct node *w =
+            fabric_peer_node(fab, &fab->port[n->first_port + tables_port(tab, s, h->a.lid)]);
+        broken += s != spine && w && w->type == NODE_SWITCH && w->sw == spine;
+    }
+    assert_true(broken > 0);
+    struct fabric_tables *t = salvage(&p);
+    assert_non_null(t);
+    assert_false(p.ok);
+    assert_int_equal(p.fault, ROUTE_NO_ENTRY);
+    assert_true(p.unreached > 0 && p.unreached <= broken);
+    assert_non_null(strstr(p.counter_example, "no entry"));
+    assert_int_equal(tables_compare(t, tab).entries, broken);
+    assert_int_equal(tables_port(t, other, h->a.lid), LFT_DROP);
+    assert_int_equal(tables_port(t, leaf, h->a.lid), tables_port(tab, leaf, h->a.lid));
+    assert_string_equal(t->engine, tab->engine);
+    tables_unref(t);
+}
+
+static void salvaged_loop(void **state)
+{
+    uint32_t leaf, other;
+    struct route_proof p;
+    const struct port *h = a_host(&leaf, &other);
+    const struct node *from = fabric_switch(fab, other);
+    const struct port *out = &fab->port[from->first_port + tables_port(tab, other, h->a.lid)];
+    const struct port *in = fabric_port(fab, out->peer);
+    tables_row(tab, fabric_node(fab, in->node)->sw)[h->a.lid] = in->num;
+    struct fabric_tables *t = salvage(&p);
+    assert_non_null(t);
+    assert_int_equal(p.fault, ROUTE_NO_ENTRY);
+    assert_true(p.unreached > 0);
+    assert_int_equal(tables_port(t, other, h->a.lid), LFT_DROP);
+    assert_int_equal(tables_port(t, fabric_node(fab, in->node)->sw, h->a.lid), LFT_DROP);
+    struct verify_opts all = {.all_switches = true};
+    assert_false(route_verify(fab, t, &all, &p)); // nothing but holes is left
+    assert_int_equal(p.fault, ROUTE_NO_ENTRY);
+    tables_unref(t);
+}
+
+static void salvaged_whole(void **state)
+{
+    struct route_proof p;
+    struct fabric_tables *t = salvage(&p);
+    assert_non_null(t);
+    assert_true(p.ok);
+    assert_int_equal(tables_compare(t, tab).entries, 0);
+    tables_unref(t);
+}
+
+static void nothing_to_salvage(void **state)
+{
+    struct route_proof p;
+    memset(tab->lft, LFT_DROP, (size_t)tab->num_switches * tab->lids);
+    assert_null(salvage(&p));
+}
+
+// Tables of a ring that go round it, one destination each way: holes besides do not hide the cycle.
+static void salvage_refuses_credit_loops(void **state)
+{
+    struct rig r;
+    node_id sw[4], host[4];
+    rig_start(&r);
+    for (unsigned i = 0; i < 4; i++)
+        sw[i] = rig_switch(&r, 8, "sw");
+    for (unsigned i = 0; i < 4; i++)
+        rig_cable(&r, sw[i], sw[(i + 1) % 4]);
+    for (unsigned i = 0; i < 4; i++)
+        host[i] = rig_host(&r, sw[i]);
+    const struct fabric *f = rig_done(&r);
+    struct fabric_tables *t = tables_new(f, f->top_lid, "updn");
+    for (unsigned i = 0; i < 4; i++) { // to each host the same way round
+        uint16_t lid = f->port[f->node[host[i].i].first_port].a.lid;
+        for (unsigned k = 0; k < 4; k++) {
+            const struct node *n = &f->node[sw[k].i];
+            for (unsigned num = 1; num <= n->num_ports; num++) {
+                const struct node *w = fabric_peer_node(f, &f->port[n->first_port + num]);
+                if (w && w == &f->node[(k == i ? host[i] : sw[(k + 1) % 4]).i])
+                    tables_row(t, n->sw)[lid] = (uint8_t)num;
+            }
+        }
+    }
+    struct verify_opts o = {.allow_credit_loops = false};
+    struct route_proof p;
+    assert_false(route_verify(f, t, &o, &p));
+    assert_int_equal(p.fault, ROUTE_NO_ENTRY); // the switches' own LIDs
+    assert_true(p.credit_loop);
+    assert_null(route_salvage(f, t, &o, &p));
+    o.allow_credit_loops = true;
+    struct fabric_tables *s = route_salvage(f, t, &o, &p);
+    assert_non_null(s);
+    assert_int_equal(tables_compare(s, t).entries, 0);
+    tables_unref(s);
+    tables_unref(t);
+    fabric_unref(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +375,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(short_tables, setup, teardown),
         cmocka_unit_test_setup_teardown(spread, setup, teardown),
         cmocka_unit_test(credit_loop),
+        cmocka_unit_test_setup_teardown(salvaged_hole, setup, teardown),
+        cmocka_unit_test_setup_teardown(salvaged_loop, setup, teardown),
+        cmocka_unit_test_setup_teardown(salvaged_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_to_salvage, setup, teardown),
+        cmocka_unit_test(salvage_refuses_credit_loops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
