@@ -382,7 +382,8 @@ static void advise_error(const struct view *v, struct fabric_row *row, struct fa
                st->up ? "; until then the settings of the sweep before hold" : "");
     if (st->proof.counter_example[0] != 0)
         advise(row, s, "%s: %s",
-               st->proof.ok ? "the routes in force have a flaw that was allowed" : "routes were refused",
+               st->proof.ok ? "the routes in force have a flaw that was allowed"
+                            : "the routes in force do not reach every end",
                st->proof.counter_example);
     if (st->db_status != 0)
         advise(row, s,

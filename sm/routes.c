@@ -5,7 +5,9 @@
 // What the switches hold now is either known (written by us and not reset since), blank (LinearFDBTop 0), or
 // read first. Tables found on the switches at the first sweep are adopted when they are proved for the LIDs
 // in force: nothing is written then. Tables of ours are recognised by their fingerprint, kept in the
-// database, so that a restart knows which engine made them. A table that the proof refuses is never written.
+// database, so that a restart knows which engine made them. A table that the proof refuses is never written:
+// of computed tables those entries are that are proved to arrive (route_salvage()), the rest of them as
+// LFT_DROP, said in a finding; tables from a file, and those that leave a cycle, are refused whole.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +72,36 @@ static void keep(struct sm_route_job *j, struct par *par)
                      : "the tables found on the switches are proved: adopted as they are");
 }
 
+static bool reaches_us(const struct fabric *f, const struct fabric_tables *t)
+{
+    if (!port_valid(f->sm_port))
+        return false;
+    const struct port *own = fabric_port(f, f->sm_port);
+    const struct node *n = fabric_node(f, own->node);
+    if (n->type != NODE_SWITCH)
+        n = fabric_peer_node(f, own);
+    return n != NULL && n->type == NODE_SWITCH && tables_port(t, n->sw, own->a.lid) != LFT_DROP;
+}
+
+// Whether a part of the computed tables is proved by which our own port is reached: takes that part.
+static bool salvage(struct sm_route_job *j, const struct verify_opts *v)
+{
+    struct route_proof proof;
+    if (j->result.engine == ROUTE_FILE) // a wrong file is for the operator to correct
+        return false;
+    struct fabric_tables *t = route_salvage(j->fabric, j->result.tables, v, &proof);
+    if (t == NULL)
+        return false;
+    if (!reaches_us(j->fabric, t)) {
+        tables_unref(t);
+        return false;
+    }
+    tables_unref(j->result.tables);
+    j->result.tables = t;
+    j->proof = proof;
+    return true;
+}
+
 static void work(void *arg, struct par *par)
 {
     struct sm_route_job *j = arg;
@@ -82,7 +114,7 @@ static void work(void *arg, struct par *par)
     j->status = route_compute(j->fabric, &j->opts, &j->result, &j->err);
     if (j->status != 0)
         return;
-    if (!route_verify(j->fabric, j->result.tables, &v, &j->proof)) {
+    if (!route_verify(j->fabric, j->result.tables, &v, &j->proof) && !salvage(j, &v)) {
         j->status = err_set(&j->err, -EPROTO, route_engine_name(j->result.engine),
                             "the computed tables do not hold: %s", j->proof.counter_example);
         return;
@@ -103,6 +135,18 @@ static void stamp_tables(struct sm_route_job *j)
     db_blob_put(j->sm->db, j->sm->o.fabric, "tables", &s, sizeof(s), NULL, NULL);
 }
 
+static void tell_of_gaps(struct sm *sm, const struct route_proof *p)
+{
+    char text[700];
+    snprintf(text, sizeof(text),
+             "%llu of %llu pairs of a leaf and an end have no route though cables join them, the others are "
+             "routed: %s",
+             (unsigned long long)p->unreached, (unsigned long long)p->pairs, p->counter_example);
+    findings_add(&sm->findings_new, FINDING_ERROR, "routes-incomplete", "", "%s", text);
+    if (p->unreached != sm->proof.unreached)
+        sm_event(sm, "routes-incomplete", "error", "", "%s", text);
+}
+
 static void done(void *arg)
 {
     struct sm_route_job *j = arg;
@@ -116,6 +160,8 @@ static void done(void *arg)
     }
     if (!j->kept)
         stamp_tables(j);
+    if (j->proof.unreached > 0)
+        tell_of_gaps(sm, &j->proof);
     sm->next_tables = tables_ref(j->result.tables);
     sm_routed(sm);
 }
