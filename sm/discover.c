@@ -194,14 +194,15 @@ static void description_done(void *arg, uint64_t user, const struct mad_result *
 }
 
 // Another manager. A master steps back for a better master only: a better standby waits to be handed over to,
-// which is not done, and both would stand by. 14.4.1
+// which is not done, and both would stand by. Nor does one that was handed the fabric wait for who gave
+// it. 14.4.1
 static void met_manager(struct sm *sm, const struct sm_dev *d, const struct mad_sm_info *si)
 {
     bool better =
         si->priority != sm->o.priority ? si->priority > sm->o.priority : si->guid < sm->own.port_guid;
     bool master = si->sm_state == MAD_SM_MASTER;
-    bool rules =
-        sm->state == SM_MASTER ? master && better : master || (better && si->sm_state != MAD_SM_NOT_ACTIVE);
+    bool ours = sm->state == SM_MASTER || sm->handed_over;
+    bool rules = ours ? master && better : master || (better && si->sm_state != MAD_SM_NOT_ACTIVE);
 
     if (rules && sm->disc.foreign_sm == DEV_NONE) {
         sm->disc.foreign_sm = d->index;

@@ -190,6 +190,7 @@ void sm_discovered(struct sm *sm)
         return;
     }
     set_state(sm, SM_MASTER);
+    sm->handed_over = false;
     sm_phase(sm, "lids");
     sm_lids_assign(sm);
 }

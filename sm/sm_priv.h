@@ -119,6 +119,7 @@ struct sm {
     struct pool *pool;
     struct db *db;
     struct sm_opts o, next_o;
+    bool handed_over;  // by the manager that we stood by for; until we are master
     bool reconfigured; // next_o is to be taken over
     struct sm_callbacks cb;
 

@@ -242,7 +242,7 @@ enum { LATER, SOON, AT_ONCE };
 
 int sm_urgency(const struct sm *sm, const char *cause)
 {
-    if (strcmp(cause, "start") == 0 || strcmp(cause, "operator") == 0)
+    if (strcmp(cause, "start") == 0 || strcmp(cause, "operator") == 0 || strcmp(cause, "handover") == 0)
         return AT_ONCE;
     return strcmp(cause, "trap") == 0 ? SOON : LATER;
 }
@@ -334,6 +334,25 @@ static void trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from)
         sm_resweep(sm, "trap", false);
 }
 
+// A master that ranks below us hands its fabric over. The other controls of Set(SMInfo) are not taken: 14.4.1
+static bool take_handover(struct sm *sm, const uint8_t *mad)
+{
+    struct mad_smp smp;
+    struct mad_sm_info from;
+
+    mad_smp_decode(mad, &smp);
+    if (smp.attr_mod != MAD_SM_HANDOVER || sm->state != SM_STANDBY)
+        return false;
+    mad_sm_info_decode(mad + MAD_SMP_DATA_OFFSET, &from);
+    if (from.guid != sm->disc.foreign_info.guid)
+        return false; // nobody whom we stand by for
+    sm_event(sm, "handed-over", "notice", "", "the other subnet manager (" GUID_FMT ") hands the fabric over",
+             GUID_ARG(from.guid));
+    sm->handed_over = true;
+    sm_resweep(sm, "handover", false);
+    return true;
+}
+
 static void answer_sm_info(struct sm *sm, const uint8_t *mad, const struct mad_addr *from)
 {
     uint8_t answer[MAD_SIZE];
@@ -349,7 +368,7 @@ static void answer_sm_info(struct sm *sm, const uint8_t *mad, const struct mad_a
     answer[4] = mad[1] == MAD_CLASS_SM_DR ? 0x80 : 0; // the direction bit
     answer[5] = 0;
     memset(answer + MAD_SMP_DATA_OFFSET, 0, MAD_SMP_DATA_SIZE);
-    if (mad[3] == MAD_METHOD_SET) // election comes by Set; not taken: 14.4.1
+    if (mad[3] == MAD_METHOD_SET && !take_handover(sm, mad))
         answer[5] = MAD_STATUS_BAD_VALUE;
     mad_sm_info_encode(&si, answer + MAD_SMP_DATA_OFFSET);
     mad_engine_reply(sm->engine, answer, from);

@@ -15,14 +15,14 @@ SM_HOST, OTHER, WATCHER = "gpu-0001-mlx5_0", "gpu-0001-mlx5_6", "gpu-0001-mlx5_4
 
 
 @contextlib.contextmanager
-def opensm(sim, folder):
-    """OpenSM as master of sim's fabric."""
+def opensm(sim, folder, priority=15, wait=None):
+    """OpenSM on sim's fabric; waits until it is its master, or for wait()."""
     folder.mkdir()
     with open(folder / "out", "wb") as out:
-        p = subprocess.Popen([rig.tool("opensm"), "-f", folder / "log", "--dump_files_dir", folder], cwd=folder, stdout=out,
+        p = subprocess.Popen([rig.tool("opensm"), "-p", str(priority), "-f", folder / "log", "--dump_files_dir", folder], cwd=folder, stdout=out,
                              stderr=out, stdin=subprocess.DEVNULL, env=sim.env(OTHER, OSM_CACHE_DIR=folder, OSM_TMP_DIR=folder))
     try:
-        rig.wait_until(lambda: active(sim), "OpenSM has brought the fabric up")
+        rig.wait_until(wait or (lambda: active(sim)), "OpenSM is where it should be")
         yield p
     finally:
         p.kill()
@@ -48,7 +48,7 @@ def test_stands_by_and_takes_over(ibsim, tmp_path):
         assert not [k for k in once.json["mads"] if k.endswith(".Set")], once.json["mads"]
         with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
             f = weftd.wait_fabric(lambda f: f["state"] == "standby", "standby")
-            assert f["other_sm"] == {"guid": guid, "lid": before.lid[OTHER, 1], "priority": 0, "state": "master"}
+            assert f["other_sm"] == {"guid": guid, "lid": before.lid[OTHER, 1], "priority": 15, "state": "master"}
             assert f["sm"]["state"] == "standby" and guid in f["advice"][0]
             assert [k for k, n in weftd.mads().items() if k[1] == "Set" and n] == []
             assert f"sm guid {guid}" in sim.run(WATCHER, "sminfo").replace("0x2c9", "0x0002c9")
@@ -68,6 +68,36 @@ def test_stands_by_and_takes_over(ibsim, tmp_path):
             assert after.port_guid == before.port_guid, "a LID moved"
             assert judge.judge_dump(after, net, SM_HOST) > 0
             assert {"foreign-sm", "fabric-up"} <= {e["kind"] for e in weftd.get("/events")["items"]}
+
+
+def test_is_handed_over(ibsim, tmp_path):
+    """OpenSM that ranks below hands its fabric over: no LID moves, and it stands by from then on."""
+    net = small()
+    sim = ibsim(net)
+    with opensm(sim, tmp_path / "opensm", priority=1):
+        before = sim.dump()
+        with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+            f = weftd.wait_up()
+            assert f["sm"]["state"] == "master" and f["routing"]["verified"] is True
+            after = sim.dump()
+            assert after.port_guid == before.port_guid, "a LID moved"
+            assert judge.judge_dump(after, net, SM_HOST) > 0
+            rig.wait_until(lambda: "STANDBY" in (tmp_path / "opensm" / "log").read_text(), "OpenSM stands by")
+
+
+def test_opensm_stands_by(ibsim, tmp_path):
+    """OpenSM that comes later and ranks below leaves the fabric alone."""
+    net = small()
+    sim = ibsim(net)
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+        before = sim.dump()
+        log = tmp_path / "opensm" / "log"
+        with opensm(sim, tmp_path / "opensm", priority=1, wait=lambda: log.exists() and "STANDBY" in log.read_text()):
+            weftd.get("/status")
+            assert weftd.fabric()["sm"]["state"] == "master"
+            assert sim.dump().port_guid == before.port_guid
+            assert not [f for f in weftd.get("/fabrics/default/findings")["items"] if f["code"] == "second-master"]
 
 
 def test_two_of_us(ibsim, tmp_path):
