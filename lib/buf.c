@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -90,6 +91,8 @@ char *buf_take(struct buf *b)
     return s;
 }
 
+#define PIPE_WAIT_MS 10000
+
 int buf_read_fd(struct buf *b, int fd, size_t max)
 {
     size_t got = 0;
@@ -101,6 +104,11 @@ int buf_read_fd(struct buf *b, int fd, size_t max)
         ssize_t n = read(fd, b->data + b->len, want);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EAGAIN) {
+            if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, PIPE_WAIT_MS) == 0)
+                return -ETIMEDOUT;
+            continue;
+        }
         if (n < 0)
             return -errno;
         if (n == 0)
@@ -115,9 +123,10 @@ int buf_read_fd(struct buf *b, int fd, size_t max)
     }
 }
 
+// Not blocking: a named pipe that nobody writes to reads as empty instead of holding up the caller for ever.
 int buf_read_file(struct buf *b, const char *path, size_t max)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -errno;
     int r = buf_read_fd(b, fd, max);

@@ -18,7 +18,8 @@ void buf_puts(struct buf *b, const char *s);
 void buf_putc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *buf_take(struct buf *b); // the string, to be freed by the caller; b is empty afterwards
-// Reads a whole file, at most max bytes; 0 or negative errno (-EFBIG when larger). fd is not closed.
+// Reads a whole file, at most max bytes; 0 or negative errno (-EFBIG when larger, -ETIMEDOUT when a pipe that
+// does not block brings nothing for 10 s). fd is not closed.
 int buf_read_fd(struct buf *b, int fd, size_t max);
 int buf_read_file(struct buf *b, const char *path, size_t max);
 // Writes path atomically: temporary file beside it, fsync, rename, fsync of the folder.
