@@ -427,6 +427,11 @@ static enum form form_read(const char *name, uint32_t *ret_a, uint32_t *ret_b)
     return FORM_NONE;
 }
 
+const char *topogen_forms(void)
+{
+    return FORMS;
+}
+
 bool topogen_is_name(const char *name)
 {
     uint32_t a, b;

@@ -15,6 +15,7 @@ struct err;
 const struct fabric *topogen_make(const char *name, struct err *e);
 // True when the name has the form of a generated fabric (whether or not its numbers are good).
 bool topogen_is_name(const char *name);
+const char *topogen_forms(void); // the forms of such names, as text
 // topogen_make() for such a name, reader_load() otherwise: what `--simulate NAME|FILE` and `route compute
 // FILE|NAME` mean.
 struct findings;
