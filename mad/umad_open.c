@@ -94,7 +94,7 @@ int umad_choose(const struct transport_port *p, int n, const struct umad_opts *o
     int down = -1, ethernet = -1;
 
     if (o->device)
-        snprintf(where, sizeof(where), "%s/%d", o->device, o->port);
+        snprintf(where, sizeof(where), o->port > 0 ? "%s/%d" : "%s", o->device, o->port);
     if (n <= 0)
         return err_set(e, -ENODEV, where,
                        "this machine shows no InfiniBand device in /sys/class/infiniband: load the adapter's "
