@@ -80,8 +80,9 @@ static const struct option long_options[] = {
 
 static void add_set(struct args *a, const char *s)
 {
-    if (a->num_set < sizeof(a->set) / sizeof(a->set[0]))
-        a->set[a->num_set++] = s;
+    if (a->num_set < ARGS_SETS)
+        a->set[a->num_set] = s;
+    a->num_set++;
 }
 
 static void print_man(void)
@@ -175,15 +176,33 @@ static bool parse_one(int c, struct args *a, int *ret_status)
     }
 }
 
+// Words that mean nothing beside the others: doing half of what was asked would surprise.
+static const char *contradiction(const struct args *a)
+{
+    if (a->once && a->offline != NULL)
+        return "--once brings a fabric up, --offline manages none; use --once --simulate";
+    if (!a->once && (a->dump_lft != NULL || a->dump_subnet != NULL))
+        return "--dump-lft and --dump-subnet need --once";
+    if (a->simulate != NULL && a->simulate[0] != 0 && a->port != NULL && a->port[0] != 0)
+        return "--simulate and --port exclude each other";
+    if (a->num_set > ARGS_SETS)
+        return "too many --set; put the options into a file";
+    return NULL;
+}
+
 bool args_parse(int argc, char **argv, struct args *a, int *ret_status)
 {
     int c;
     while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1)
         if (parse_one(c, a, ret_status))
             return true;
-    if (optind == argc)
+    const char *wrong = contradiction(a);
+    if (optind == argc && wrong == NULL)
         return false;
-    fprintf(stderr, "weftd: unexpected argument \"%s\"; try: weftd --help\n", argv[optind]);
+    if (optind < argc)
+        fprintf(stderr, "weftd: unexpected argument \"%s\"; try: weftd --help\n", argv[optind]);
+    else
+        fprintf(stderr, "weftd: %s\n", wrong);
     *ret_status = 2;
     return true;
 }

@@ -5,11 +5,13 @@
 
 #include <stdbool.h>
 
+#define ARGS_SETS 64
+
 struct args {
     const char *config, *state, *simulate, *port, *offline, *dump_lft, *dump_subnet, *print_fabric, *socket,
         *http;
     bool once, check, print;
-    const char *set[64];
+    const char *set[ARGS_SETS];
     unsigned num_set;
 };
 

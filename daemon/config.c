@@ -365,6 +365,43 @@ int config_parse_port(const char *text, struct arena *a, const char **ret_device
     return 0;
 }
 
+// A fabric's name is part of paths of the API and of keys of the database.
+static bool name_is_plain(const char *s)
+{
+    size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+    return n > 0 && n <= 64 && s[n] == 0;
+}
+
+static int check_fabric(const struct config_fabric *f, size_t i, struct arena *a, struct err *e)
+{
+    const char *device;
+    int num;
+
+    if (!name_is_plain(f[i].name))
+        return err_set(e, -EINVAL, "fabrics",
+                       "the name of number %zu has to be 1 to 64 letters, digits, \".\", \"_\" and \"-\"",
+                       i + 1);
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(f[k].name, f[i].name) == 0)
+            return err_set(e, -EINVAL, "fabrics",
+                           "number %zu and number %zu are both named \"%s\"; LIDs are recorded by this name",
+                           k + 1, i + 1, f[i].name);
+    if (f[i].port[0] != 0 && f[i].simulate[0] != 0)
+        return err_set(e, -EINVAL, "fabrics", "\"%s\" has a port and simulate; only one can be", f[i].name);
+    return config_parse_port(f[i].port, a, &device, &num, e);
+}
+
+int config_check(const struct config *c, struct err *e)
+{
+    struct arena *a = arena_new();
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < c->fabrics.n; i++)
+        rc = check_fabric(c->fabrics.item, i, a, e);
+    arena_free(a);
+    return rc;
+}
+
 void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *o)
 {
     sm_opts_default(o);

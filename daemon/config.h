@@ -61,6 +61,8 @@ int config_load(struct config *c, struct arena *a, const char *path, struct err 
 // "--port mlx5_0/1", "mlx5_0", "" -> device (copied into the arena, NULL = any) and number (0 = any).
 int config_parse_port(const char *text, struct arena *a, const char **ret_device, int *ret_num,
                       struct err *e);
+// What the rows alone do not say: the fabrics' names and ports. -EINVAL with *e.
+int config_check(const struct config *c, struct err *e);
 void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *ret);
 // Copies from c the options that take effect on reload with a sweep.
 void config_take_resweep(struct config *to, const struct config *c);

@@ -9,6 +9,7 @@
 //     once.c     --once: bring up, print JSON, exit
 //     notify.c   readiness and watchdog messages to systemd
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,8 +79,7 @@ static int apply_http(struct weftd *w, struct err *e)
     return 0;
 }
 
-// The command line over the file. A one-shot or simulated run keeps its state in a temporary folder unless
-// told where, and needs no root.
+// The command line over the file.
 static int apply_args(struct weftd *w, struct err *e)
 {
     struct args *a = &w->args;
@@ -97,17 +97,25 @@ static int apply_args(struct weftd *w, struct err *e)
     }
     if (a->socket != NULL)
         c->socket = a->socket;
-    if (a->state != NULL) {
+    if (a->state != NULL)
         c->state_dir = a->state;
-    } else if (a->once || a->simulate != NULL || a->offline != NULL) {
-        const char *tmp = getenv("TMPDIR");
-        snprintf(w->temp_state, sizeof(w->temp_state), "%s/weft-XXXXXX",
-                 tmp != NULL && tmp[0] != 0 ? tmp : "/tmp");
-        if (mkdtemp(w->temp_state) == NULL)
-            return err_set(e, -errno, w->temp_state, "no temporary folder can be made there (%s)",
-                           strerror(errno));
-        c->state_dir = w->temp_state;
-    }
+    return 0;
+}
+
+// A one-shot or simulated run keeps its state in a temporary folder unless told where, and needs no root.
+static int make_temp_state(struct weftd *w, struct err *e)
+{
+    const struct args *a = &w->args;
+    const char *tmp = getenv("TMPDIR");
+
+    if (a->state != NULL || (!a->once && a->simulate == NULL && a->offline == NULL))
+        return 0;
+    snprintf(w->temp_state, sizeof(w->temp_state), "%s/weft-XXXXXX",
+             tmp != NULL && tmp[0] != 0 ? tmp : "/tmp");
+    if (mkdtemp(w->temp_state) == NULL)
+        return err_set(e, -errno, w->temp_state, "no temporary folder can be made there (%s)",
+                       strerror(errno));
+    w->config.state_dir = w->temp_state;
     return 0;
 }
 
@@ -176,7 +184,8 @@ static void on_hangup(void *arg)
     struct err e = {0};
     char text[700];
 
-    if (config_load(&c, a, w->args.config, &e) != 0 || apply_sets(w, &c, &e) != 0)
+    if (config_load(&c, a, w->args.config, &e) != 0 || apply_sets(w, &c, &e) != 0 ||
+        config_check(&c, &e) != 0)
         log_error("config-not-reloaded", "text=\"%s\"", err_str(&e, text, sizeof(text)));
     else
         reload(w, &c);
@@ -306,20 +315,38 @@ static int run_once(struct weftd *w)
         w->once.err = e;
     }
     const struct config_fabric *cf = w->config.fabrics.item;
-    once_print(&w->once, w->num_fab ? w->fab[0] : NULL, cf->simulate[0] ? cf->simulate : cf->name, stdout);
+    rc = once_print(&w->once, w->num_fab ? w->fab[0] : NULL, cf->simulate[0] ? cf->simulate : cf->name,
+                    stdout);
+    if (rc != 0) {
+        err_set(&e, rc, "stdout", "the result cannot be written (%s)", strerror(-rc));
+        return complain(&e, 1);
+    }
     return w->once.ok ? 0 : 1;
 }
 
 static int run_daemon(struct weftd *w)
 {
     struct err e = {0};
+    char http[100] = "off";
     if (open_fabrics(w, &e) != 0 || open_api(w, &e) != 0)
         return complain(&e, 1);
-    log_notice("ready", "version=" WEFT_VERSION " socket=\"%s\" http=%s:%d", w->config.socket,
-               w->config.http_address, api_port(w->api));
+    if (api_port(w->api) > 0)
+        snprintf(http, sizeof(http), "%.80s:%d", w->config.http_address, api_port(w->api));
+    log_notice("ready", "version=" WEFT_VERSION " socket=\"%s\" http=%s", w->config.socket, http);
     notify_start(&w->notify, w->loop);
     loop_run(w->loop);
     return 0;
+}
+
+// Where a caller closed the standard streams, a database or socket must not get their numbers.
+static void keep_standard_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
 }
 
 // Event streams and their sockets: as many descriptors as we may have.
@@ -357,9 +384,10 @@ int main(int argc, char **argv)
     struct err e = {0};
     int status;
 
-    if (args_parse(argc, argv, &w.args, &status))
-        return status;
+    keep_standard_streams();
     signal(SIGPIPE, SIG_IGN);
+    if (args_parse(argc, argv, &w.args, &status))
+        return fflush(stdout) == 0 ? status : 1;
     if (w.args.print_fabric != NULL) {
         status = dump_print(w.args.print_fabric, w.args.offline, &e);
         return status == 0 ? 0 : complain(&e, status == -EINVAL ? 2 : 1);
@@ -367,13 +395,15 @@ int main(int argc, char **argv)
     w.arena = arena_new();
     if (config_load(&w.config, w.arena, w.args.config, &e) != 0 || apply_sets(&w, &w.config, &e) != 0)
         return complain(&e, 2); // wrong words: systemd does not try again
+    if (apply_args(&w, &e) != 0 || config_check(&w.config, &e) != 0)
+        return complain(&e, 2);
     if (w.args.check) {
         if (w.args.print)
             opt_dump(config_rows, &w.config, stdout);
         return 0;
     }
-    if (apply_args(&w, &e) != 0)
-        return complain(&e, 2);
+    if (make_temp_state(&w, &e) != 0)
+        return complain(&e, 1);
     log_set_level((enum log_level)w.config.log_level);
     status = run(&w);
     close_all(&w);

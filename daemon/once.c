@@ -31,6 +31,19 @@ void once_swept(struct once *o, struct fab *f, const struct sm_sweep *s)
     loop_stop(o->loop);
 }
 
+// The keys that only an opened or discovered fabric has a value for.
+static void put_unknown(json_t *o)
+{
+    static const char *const null[] = {"nodes", "switches", "links", "engine", "why", "proof"};
+    for (size_t i = 0; i < sizeof(null) / sizeof(null[0]); i++)
+        json_object_set_new(o, null[i], json_null());
+    json_object_set_new(o, "mads", json_object());
+    json_object_set_new(o, "mads_sent", json_integer(0));
+    json_object_set_new(o, "phases", json_array());
+    json_object_set_new(o, "verified", json_false());
+    json_object_set_new(o, "findings", json_array());
+}
+
 static json_t *mads_json(const struct fab *f, uint64_t *ret_sent)
 {
     struct mad_count c[256];
@@ -136,7 +149,7 @@ static const char *error_code(int code)
     }
 }
 
-void once_print(const struct once *once, struct fab *f, const char *fabric_name, FILE *out)
+int once_print(const struct once *once, struct fab *f, const char *fabric_name, FILE *out)
 {
     json_t *o = json_object();
 
@@ -146,6 +159,7 @@ void once_print(const struct once *once, struct fab *f, const char *fabric_name,
                         json_real(mono_seconds(mono_sub(loop_now_precise(once->loop), once->began))));
     json_object_set_new(o, "cpu_seconds", json_real(mono_seconds(cpu_now_ns())));
     json_object_set_new(o, "peak_rss_bytes", json_integer((json_int_t)peak_rss_bytes()));
+    put_unknown(o);
     if (f != NULL && fab_sm(f) != NULL)
         put_fabric(o, f, once);
     if (!once->ok)
@@ -154,8 +168,9 @@ void once_print(const struct once *once, struct fab *f, const char *fabric_name,
                                       once->err.text, "where", once->err.where));
     else
         json_object_set_new(o, "error", json_null());
-    json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    fputc('\n', out);
-    fflush(out);
+    errno = 0;
+    bool written = json_dumpf(o, out, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
+                   fputc('\n', out) != EOF && fflush(out) == 0;
     json_decref(o);
+    return written ? 0 : errno ? -errno : -EIO;
 }

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -28,6 +29,10 @@ def no_device():
 def test_no_device(tmp_path):
     once = Once(tmp_path / "once")
     assert once.code == 1 and once.json["ok"] is False
+    up = Once(tmp_path / "up", "--simulate", "rail-8")
+    assert up.code == 0 and up.json.keys() == once.json.keys()  # every key is there, whatever went wrong
+    assert all(once.json[k] is None for k in ("nodes", "switches", "links", "engine")) and once.json["mads"] == {}
+    assert once.json["verified"] is False and once.json["findings"] == [] and once.json["phases"] == []
     assert once.json["error"]["code"] == "no-device" and "ib_umad" in once.json["error"]["text"]
     assert len(once.stdout.splitlines()) == 1
     with Weftd(tmp_path) as weftd:  # and goes on looking
@@ -41,10 +46,10 @@ def test_no_device(tmp_path):
 def test_no_such_port(ibsim, tmp_path):
     """What is there is listed; a word that is no port is told apart from a port that is not there."""
     sim = ibsim(small())
-    for port, code, said in [("ibsim0/2", "not-found", "ports here: ibsim0/1"), ("mlx5_9/1", "not-found", "ports here: ibsim0/1"),
-                             ("ibsim0/x", "invalid", "write device/number"), ("/1", "invalid", "write device/number")]:
+    for port in ["ibsim0/2", "mlx5_9/1", "mlx5_9"]:
         once = Once(tmp_path, "--port", port, ibsim=sim, host=SM_HOST)
-        assert once.code == 1 and once.json["error"]["code"] == code and said in once.json["error"]["text"], once.stdout
+        assert once.code == 1 and once.json["error"]["code"] == "not-found" and once.json["error"]["where"] == port, once.stdout
+        assert "ports here: ibsim0/1" in once.json["error"]["text"], once.stdout
     for port in ["ibsim0/1", "ibsim0"]:
         assert Once(tmp_path, "--port", port, ibsim=sim, host=SM_HOST).code == 0
 
@@ -77,6 +82,21 @@ def test_wrong_configuration(tmp_path, text, said):
         assert re.fullmatch(f"weftd: {re.escape(str(path))}{said}.*\n", r.stderr), r.stderr
 
 
+@pytest.mark.parametrize("text, said", [
+    ("  - name: a\n    simulate: rail-8\n  - name: a\n    simulate: rail-8\n", r"number 1 and number 2 are both named \"a\""),
+    ("  - name: \"\"\n", r"name of number 1 has to be"),
+    ("  - name: a/b\n", r"name of number 1 has to be"),
+    ("  - port: mlx5_0/x\n", r"\"mlx5_0/x\" is not a port"),
+    ("  - port: mlx5_0/1\n    simulate: rail-8\n", r"only one can be"),
+])
+def test_fabrics_that_cannot_be(tmp_path, text, said):
+    path = tmp_path / "weft.yaml"
+    path.write_text("fabrics:\n" + text)
+    for how in (["--check-config"], []):
+        r = Once(tmp_path, "--config", path, *how, once=False)
+        assert r.code == 2 and r.stdout == "" and re.search(said, r.stderr), r.stderr
+
+
 @pytest.mark.parametrize("args, said", [
     (["--set", "sm.priority=99"], r"sm\.priority: expected an integer 0\.\.15"),
     (["--set", "x"], r"--set: \"x\" is not SECTION\.KEY=VALUE"),
@@ -85,6 +105,13 @@ def test_wrong_configuration(tmp_path, text, said):
     (["--http", "zz"], r"--http: \"zz\" is not ADDRESS:PORT"),
     (["--bogus"], r"unrecognized option '--bogus'"),
     (["extra"], r"unexpected argument \"extra\""),
+    (["--port", "mlx5_0/x"], r"port: \"mlx5_0/x\" is not a port; write device/number"),
+    (["--port", "/1"], r"port: \"/1\" is not a port"),
+    (["--port", "mlx5_0/0", "--check-config"], r"port: \"mlx5_0/0\" is not a port"),
+    (["--once", "--offline", "rail-8"], r"--offline manages none"),
+    (["--simulate", "rail-8", "--dump-lft", "x"], r"need --once"),
+    (["--simulate", "rail-8", "--port", "mlx5_0/1"], r"exclude each other"),
+    (["--set", "sm.priority=3"] * 65, r"too many --set"),
 ])
 def test_wrong_command_line(tmp_path, args, said):
     r = Once(tmp_path, *args, once=False)
@@ -225,6 +252,20 @@ def test_state_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").write_text("")
     r = Once(tmp_path, "--simulate", "rail-256", "--state", tmp_path / "file")
     assert r.code == 1 and str(tmp_path / "file") in r.stderr, (r.stdout, r.stderr)
+
+
+def test_answer_that_cannot_be_written(tmp_path):
+    with open("/dev/full", "w") as full:
+        r = subprocess.run([rig.WEFTD, "--once", "--config", "/dev/null", "--simulate", "rail-8"], stdout=full, stderr=subprocess.PIPE,
+                           text=True, timeout=rig.DEADLINE)
+    assert r.returncode == 1 and "stdout: the result cannot be written" in r.stderr, r.stderr
+
+
+def test_pipe_that_nobody_writes_to(tmp_path):
+    """It does not hold up the start, where a signal would not end weftd."""
+    os.mkfifo(tmp_path / "pipe")
+    error = refused(Once(tmp_path, "--simulate", tmp_path / "pipe"), within=30)
+    assert error["code"] == "invalid"
 
 
 def test_dump_that_cannot_be_written(tmp_path):
