@@ -178,8 +178,16 @@ static int fail_one(const struct fabric *f, struct builder *b, const char *text,
         builder_exclude(b, id, fabric_port(f, at.port)->num, PORT_EXCLUDED_BY_OPERATOR);
         return 0;
     }
-    for (unsigned num = 1; num <= at.node->num_ports; num++)
-        builder_exclude(b, id, num, PORT_EXCLUDED_BY_OPERATOR);
+    for (unsigned num = 0; num <= at.node->num_ports; num++) {
+        port_id p = fabric_port_at(f, at.node, num);
+        if (!port_valid(p))
+            continue;
+        struct port_attrs a = fabric_port(f, p)->a;
+        a.lid = 0; // what is dead is no destination
+        builder_port(b, id, num, &a);
+        if (num > 0)
+            builder_exclude(b, id, num, PORT_EXCLUDED_BY_OPERATOR);
+    }
     failed[id.i] = true;
     return 0;
 }

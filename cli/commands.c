@@ -72,7 +72,7 @@ const struct option_row option_rows[] = {
     {.name = "kind",
      .arg = OPTION_VALUE,
      .value = "KIND",
-     .doc = "only events of this kind, such as link-down"},
+     .doc = "only events of this kind, such as link-removed"},
     {.name = "since",
      .arg = OPTION_VALUE,
      .value = "ID|TIME",
@@ -177,7 +177,7 @@ const struct command_row command_rows[] = {
      .doc = "what happened, oldest first (the last 100 unless --since or --limit say)",
      .more = "--follow goes on until it is interrupted, and takes up the stream again where it broke off.\n"
              "With -o json each event is an object on a line of its own.\n",
-     .example = "weft event --since 2h\nweft event --follow --kind link-down -o json\n"},
+     .example = "weft event --since 2h\nweft event --follow --kind link-removed -o json\n"},
     {.name = "sweep",
      .args = "[ID]",
      .max_args = 1,

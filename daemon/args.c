@@ -93,7 +93,7 @@ static void print_man(void)
           ".SH DESCRIPTION\n"
           "Discovers InfiniBand fabrics and is their subnet manager: addresses, proved routes, partitions; "
           "keeps watching, and serves what it knows over a REST API, which\n"
-          ".BR weft (1)\nspeaks.\n"
+          "the weft command speaks: weft help.\n"
           ".SH OPTIONS\n.nf\n",
           stdout);
     for (const char *s = strchr(usage, '\n') + 2; *s != 0; s++)

@@ -21,7 +21,9 @@ void once_swept(struct once *o, struct fab *f, const struct sm_sweep *s)
     sm_get_status(fab_sm(f), &st);
     bool clean = s->ok && strstr(s->text, "some Sets failed") == NULL;
     if (clean || (s->ok && o->sweeps >= ONCE_SWEEPS)) {
-        o->ok = true;
+        o->ok = st.proof.ok;
+        if (!o->ok)
+            err_set(&o->err, -EPROTO, st.route.why, "not every end is reached: %s", st.proof.counter_example);
     } else if (s->ok || (st.error.code != -EBUSY && st.error.code != -ENETDOWN && o->sweeps < ONCE_SWEEPS)) {
         return;
     } else {

@@ -71,6 +71,11 @@ bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct d
     return true;
 }
 
+uint64_t sm_probe_key(const struct sm_dev *d, unsigned num)
+{
+    return hash_mix64(hash_mix64(d->guid) ^ num);
+}
+
 uint64_t sm_m_key(const struct sm_dev *d, unsigned num)
 {
     return d->port[dev_is_switch(d) || num > d->ni.num_ports ? 0 : num].m_key;
@@ -469,6 +474,7 @@ static void dev_begin(struct sm *sm, struct sm_dev *d, const struct mad_node_inf
     d->too_small = false;
     d->node = ID_NONE;
     d->path = *path;
+    d->lft_before = d->lft;
     d->level = path->hops;
     d->have_si = d->si_late = d->foreign_pkeys = false;
     for (unsigned i = 0; i <= ni->num_ports; i++) {
@@ -677,7 +683,7 @@ static void probe(struct sm *sm, struct sm_dev *d, unsigned num)
                                     .attr_id = MAD_ATTR_NODE_INFO,
                                     .path = &path,
                                     .prio = MAD_PRIO_SMP,
-                                    .device = hash_mix64(d->guid ^ num), // who answers is not known yet
+                                    .device = sm_probe_key(d, num), // who answers is not known yet
                                     .timeout_ns = silent ? SILENT_TIMEOUT : 0,
                                     .retries = silent ? 1 : -1,
                                     .done = probe_done,

@@ -271,6 +271,9 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
             d->lft = DEV_LFT_BLANK;
         else if (lost || was_reset(d) || sm->reroute_now || d->lft == DEV_LFT_BLANK)
             d->lft = DEV_LFT_UNKNOWN;
+        if (d->lft_before == DEV_LFT_SHADOW && (d->lft == DEV_LFT_BLANK || was_reset(d)))
+            sm_event(sm, "node-reset", "warning", d->desc,
+                     "the switch has been reset: its tables and settings are lost and written anew");
         j->known[sw] = d->have_si;
         j->blank[sw] = d->lft == DEV_LFT_BLANK;
         j->all_blank &= j->blank[sw];

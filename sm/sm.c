@@ -289,10 +289,34 @@ void sm_sweep_failed(struct sm *sm, const struct err *e)
     sweep_end(sm, false);
 }
 
+// Where it happened: the first end of a link, or the node; from whichever generation has it.
+static const char *change_subject(const struct change *c, const struct fabric *old, const struct fabric *now,
+                                  char *buf, size_t size)
+{
+    const struct fabric *f = fabric_by_guid(now, c->guid_a) != NULL ? now : old;
+    const struct node *n = fabric_by_guid(f, c->guid_a);
+    buf[0] = 0;
+    if (n == NULL)
+        return buf;
+    if (c->kind == CHANGE_LINK_ADDED || c->kind == CHANGE_LINK_REMOVED || c->kind == CHANGE_LINK_RATE)
+        return fabric_port_name(f, fabric_port_at(f, n, c->port_a), buf, size);
+    snprintf(buf, size, "%s", fabric_desc(f, n));
+    return buf;
+}
+
+// A node that comes or goes takes its links along: that is one event, not one a link.
+static bool worth_telling(const struct change *c, const struct fabric *old, const struct fabric *now)
+{
+    const struct fabric *other = c->kind == CHANGE_LINK_ADDED ? old : now;
+    if (c->kind == CHANGE_LINK_ADDED || c->kind == CHANGE_LINK_REMOVED)
+        return fabric_by_guid(other, c->guid_a) != NULL && fabric_by_guid(other, c->guid_z) != NULL;
+    return c->kind < CHANGE_LINK_ADDED || c->kind == CHANGE_LINK_RATE;
+}
+
 static void tell_changes(struct sm *sm, const struct fabric *old, const struct fabric *now)
 {
     struct fabric_diff *d = diff_make(old, now);
-    char text[300];
+    char text[300], subject[200];
 
     sm->sweep.nodes_added = d->count[CHANGE_NODE_ADDED];
     sm->sweep.nodes_removed = d->count[CHANGE_NODE_REMOVED];
@@ -301,13 +325,12 @@ static void tell_changes(struct sm *sm, const struct fabric *old, const struct f
     size_t told = 0;
     for (size_t i = 0; i < d->n && old != NULL; i++) {
         const struct change *c = &d->item[i];
-        bool tell = c->kind <= CHANGE_LINK_RATE;
-        if (!tell || told++ >= 20)
+        if (!worth_telling(c, old, now) || told++ >= 20)
             continue;
         change_text(c, old, now, text, sizeof(text));
         sm_event(sm, change_kind_name(c->kind),
-                 c->kind == CHANGE_LINK_REMOVED || c->kind == CHANGE_NODE_REMOVED ? "warning" : "notice", "",
-                 "%s", text);
+                 c->kind == CHANGE_LINK_REMOVED || c->kind == CHANGE_NODE_REMOVED ? "warning" : "notice",
+                 change_subject(c, old, now, subject, sizeof(subject)), "%s", text);
     }
     if (told > 20)
         sm_event(sm, "changes", "notice", "", "%zu more changes of nodes and links", told - 20);

@@ -73,9 +73,9 @@ struct sm_dev {
     bool foreign_pkeys;
     bool too_small; // LinearFDBCap is below what the fabric needs: not routed through, no tables
     uint8_t silent; // time-outs in a row; SM_SILENT: nothing more is asked in this phase
-    enum dev_lft lft;
-    bool lft_mixed;       // blocks were written in a sweep that has not ended well
-    struct sm_port *port; // num_ports + 1; [0] unused for end nodes
+    enum dev_lft lft, lft_before; // now; when the sweep began
+    bool lft_mixed;               // blocks were written in a sweep that has not ended well
+    struct sm_port *port;         // num_ports + 1; [0] unused for end nodes
 };
 
 // One request stream per device; see pass.c.
@@ -213,6 +213,9 @@ void sm_discover_start(struct sm *sm);
 struct sm_dev *sm_dev_find(const struct sm *sm, uint64_t guid);
 // Directed route to a device; for end nodes by way of port num. False when none is known.
 bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct dr_path *ret);
+// Window key of a request through a port to whoever is there: no two ports share one, or the silent would
+// wait for each other.
+uint64_t sm_probe_key(const struct sm_dev *d, unsigned num);
 // M_Key for requests to the device by way of that port (a switch's is port 0's).
 uint64_t sm_m_key(const struct sm_dev *d, unsigned num);
 void sm_dev_free(struct sm_dev *d);

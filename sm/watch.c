@@ -97,7 +97,7 @@ static void probe_exception(struct sm *sm, const struct sm_dev *d, unsigned num)
                                     .method = MAD_METHOD_GET,
                                     .attr_id = MAD_ATTR_NODE_INFO,
                                     .path = &path,
-                                    .device = hash_mix64(d->guid ^ num),
+                                    .device = sm_probe_key(d, num),
                                     .timeout_ns = PROBE_TIMEOUT,
                                     .retries = 0, // it is asked again in a second
                                     .done = light_probe_done,

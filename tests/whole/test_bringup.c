@@ -254,6 +254,8 @@ static void test_dead_switch(void **state)
     sim_node_kill(r.sim, spine, true);
     up(&r);
     rig_judge(&r, &spine, 1);
+    // Its 64 links time out side by side: 20 ms doubling to 1.6 s, once.
+    assert_in_range(rig_last(&r)->ns, 0, 4 * MONO_S);
     rig_done(&r);
 }
 
@@ -328,6 +330,7 @@ static void test_switch_reboot(void **state)
     assert_int_equal(sim_switch_reboot(r.sim, spine), 0);
     rig_sweeps(&r, 1, 30);
     rig_run(&r, 20 * MONO_S);
+    assert_int_equal(rig_events_of(&r, "node-reset"), 1);
     rig_judge(&r, NULL, 0);
     rig_done(&r);
 }
