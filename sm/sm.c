@@ -365,6 +365,7 @@ void sm_program_done(struct sm *sm)
     sm->next_fabric = NULL;
     sm->up = true;
     sm->error.code = 0;
+    sm_blueprint_learn(sm);
     tell_changes(sm, old, now);
     tell_not_kept(sm);
     snprintf(sm->sweep.text, sizeof(sm->sweep.text),
@@ -404,6 +405,7 @@ struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, str
     sm->own_dev = DEV_NONE;
     u64map_init(&sm->by_guid, NULL, 64);
     sm_lids_load(sm);
+    sm_blueprint_load(sm);
     sm_watch_init(sm);
     return sm;
 }
@@ -413,6 +415,7 @@ void sm_free(struct sm *sm)
     if (sm == NULL)
         return;
     sm_watch_done(sm);
+    sm_blueprint_free(sm);
     if (sm->db != NULL)
         db_cancel(sm->db, sm);
     if (sm->disc.finishing)

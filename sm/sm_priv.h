@@ -9,6 +9,7 @@
 //     pass.c      one request stream per device, many devices at once: what programming is made of
 //     program.c   phases "configure", "tables", "links", "hosts"
 //     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
+//     blueprint.c what the fabric is meant to be, learnt and kept
 //     watch.c     light sweep, standing list, traps, SMInfo
 //
 // A device (struct sm_dev) is what the manager remembers of one node, found by GUID, from its first sight on.
@@ -110,7 +111,8 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm);
 void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it);
 void sm_pass_done(struct sm_pass *p); // frees what a pass holds, in any state
 
-struct sm_route_job; // routes.c
+struct sm_route_job;     // routes.c
+struct sm_blueprint_job; // blueprint.c
 
 struct sm {
     struct loop *loop;
@@ -185,6 +187,11 @@ struct sm {
     struct sm_sweep history[SM_HISTORY];
     uint64_t num_sweeps, num_light;
 
+    struct { // the largest fabric seen, as recorded
+        uint32_t nodes, links;
+        struct sm_blueprint_job *job;
+    } blueprint;
+
     struct { // watching
         struct loop_timer timer;
         uint64_t pending;
@@ -255,6 +262,10 @@ void sm_route_start(struct sm *sm);
 void sm_route_job_free(struct sm *sm);
 void sm_route_adopt_result(struct sm *sm); // engine, why and proof of the finished job
 const struct route_plan *sm_route_plan(const struct sm *sm);
+// blueprint.c
+void sm_blueprint_load(struct sm *sm);
+void sm_blueprint_learn(struct sm *sm); // of the generation just published, if it has grown
+void sm_blueprint_free(struct sm *sm);
 // watch.c
 void sm_watch_init(struct sm *sm);
 void sm_watch_done(struct sm *sm);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "fabric/builder.h"
+#include "fabric/reader.h"
 #include "mad/mad.h"
 #include "tests/whole/rig.h"
 
@@ -335,6 +336,40 @@ static void test_switch_reboot(void **state)
     rig_done(&r);
 }
 
+static const struct fabric *blueprint(struct rig *r)
+{
+    void *p;
+    size_t n;
+    assert_int_equal(db_flush(r->db), 0);
+    assert_int_equal(db_blob_get(r->db, r->opts.fabric, "blueprint", &p, &n), 0);
+    const struct fabric *f = reader_parse(p, n, "blueprint", NULL, NULL);
+    assert_non_null(f);
+    free(p);
+    return f;
+}
+
+// What was seen whole once is remembered, whatever is missing later.
+static void test_blueprint(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, "rail-256", NULL);
+    up(&r);
+    rig_run(&r, MONO_S);
+    for (int i = 0; i < 2; i++) {
+        const struct fabric *f = blueprint(&r);
+        assert_int_equal(f->num_nodes, r.plan->num_nodes);
+        assert_int_equal(f->num_links, r.plan->num_links);
+        fabric_unref(f);
+        rig_down(&r);
+        sim_link_set(r.sim, r.plan->node[r.plan->switch_node[0]].guid, 40, false);
+        up(&r);
+        rig_run(&r, MONO_S);
+        assert_int_equal(sm_fabric(r.sm)->num_links, r.plan->num_links - 1);
+    }
+    rig_done(&r);
+}
+
 static void test_two_hosts_back_to_back(void **state)
 {
     struct rig r;
@@ -446,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_auto_active),
         cmocka_unit_test(test_link_down_and_up),
         cmocka_unit_test(test_switch_reboot),
+        cmocka_unit_test(test_blueprint),
         cmocka_unit_test(test_two_hosts_back_to_back),
         cmocka_unit_test(test_fdr10),
         cmocka_unit_test(test_real_superpod),
