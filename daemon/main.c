@@ -51,20 +51,20 @@ static int complain(const struct err *e, int status)
     return status;
 }
 
-static int apply_sets(struct weftd *w, struct config *c, struct err *e)
+static int apply_sets(const struct weftd *w, struct config *c, struct arena *a, struct err *e)
 {
     for (unsigned i = 0; i < w->args.num_set; i++) {
         const char *s = w->args.set[i], *eq = strchr(s, '=');
         if (eq == NULL)
             return err_set(e, -EINVAL, "--set", "\"%s\" is not SECTION.KEY=VALUE", s);
-        int rc = opt_set(config_rows, c, w->arena, arena_strndup(w->arena, s, (size_t)(eq - s)), eq + 1, e);
+        int rc = opt_set(config_rows, c, a, arena_strndup(a, s, (size_t)(eq - s)), eq + 1, e);
         if (rc != 0)
             return rc;
     }
     return 0;
 }
 
-static int apply_http(struct weftd *w, struct err *e)
+static int apply_http(const struct weftd *w, struct config *c, struct arena *a, struct err *e)
 {
     const char *s = w->args.http, *colon = s ? strrchr(s, ':') : NULL;
     char *end;
@@ -74,22 +74,21 @@ static int apply_http(struct weftd *w, struct err *e)
     if (*end != 0 || end == s || port < 0 || port > 65535)
         return err_set(e, -EINVAL, "--http", "\"%s\" is not ADDRESS:PORT", s);
     if (colon != NULL)
-        w->config.http_address = arena_strndup(w->arena, s, (size_t)(colon - s));
-    w->config.http_port = port;
+        c->http_address = arena_strndup(a, s, (size_t)(colon - s));
+    c->http_port = port;
     return 0;
 }
 
-// The command line over the file.
-static int apply_args(struct weftd *w, struct err *e)
+// The command line over the file. What it allocates is in `arena`.
+static int apply_args(const struct weftd *w, struct config *c, struct arena *arena, struct err *e)
 {
-    struct args *a = &w->args;
-    struct config *c = &w->config;
-    int rc = apply_http(w, e);
+    const struct args *a = &w->args;
+    int rc = apply_http(w, c, arena, e);
 
     if (rc != 0)
         return rc;
     if (a->simulate != NULL || a->port != NULL || c->fabrics.n == 0) {
-        struct config_fabric *f = arena_alloc(w->arena, sizeof(*f));
+        struct config_fabric *f = arena_alloc(arena, sizeof(*f));
         *f = (struct config_fabric){
             .name = "default", .port = a->port ? a->port : "", .simulate = a->simulate ? a->simulate : ""};
         c->fabrics.item = f;
@@ -99,7 +98,9 @@ static int apply_args(struct weftd *w, struct err *e)
         c->socket = a->socket;
     if (a->state != NULL)
         c->state_dir = a->state;
-    return 0;
+    else if (w->temp_state[0] != 0)
+        c->state_dir = w->temp_state;
+    return config_check(c, e);
 }
 
 // A one-shot or simulated run keeps its state in a temporary folder unless told where, and needs no root.
@@ -184,8 +185,8 @@ static void on_hangup(void *arg)
     struct err e = {0};
     char text[700];
 
-    if (config_load(&c, a, w->args.config, &e) != 0 || apply_sets(w, &c, &e) != 0 ||
-        config_check(&c, &e) != 0)
+    if (config_load(&c, a, w->args.config, &e) != 0 || apply_sets(w, &c, a, &e) != 0 ||
+        apply_args(w, &c, a, &e) != 0)
         log_error("config-not-reloaded", "text=\"%s\"", err_str(&e, text, sizeof(text)));
     else
         reload(w, &c);
@@ -393,9 +394,10 @@ int main(int argc, char **argv)
         return status == 0 ? 0 : complain(&e, status == -EINVAL ? 2 : 1);
     }
     w.arena = arena_new();
-    if (config_load(&w.config, w.arena, w.args.config, &e) != 0 || apply_sets(&w, &w.config, &e) != 0)
+    if (config_load(&w.config, w.arena, w.args.config, &e) != 0 ||
+        apply_sets(&w, &w.config, w.arena, &e) != 0)
         return complain(&e, 2); // wrong words: systemd does not try again
-    if (apply_args(&w, &e) != 0 || config_check(&w.config, &e) != 0)
+    if (apply_args(&w, &w.config, w.arena, &e) != 0)
         return complain(&e, 2);
     if (w.args.check) {
         if (w.args.print)
