@@ -105,8 +105,8 @@ const struct command_row command_rows[] = {
      .run = cmd_status,
      .doc = "how the fabrics are, on one screen, and what to do next",
      .more = "--wait waits until every fabric is up or has failed, also for a weftd that is only starting.\n"
-             "Exit code: 0 all is well; 1 a fabric is not up or has findings of severity error; 5 --wait ran "
-             "out.\n",
+             "Exit code: 0 all is well; 1 a fabric is not up, its last sweep failed, it has findings of\n"
+             "severity error, or the database cannot be written; 5 --wait ran out.\n",
      .example = "weft status --wait 60\nweft status -o json | jq '.fabrics[0].routing'\n"},
     {.name = "node",
      .args = "[NODE|FOCUS...]",

@@ -229,12 +229,14 @@ static void table_row(struct out *o, const struct field *fields, json_t *item, c
     buf_done(&b);
 }
 
-static void csv_cell(struct out *o, const char *s)
+// Quoted where it has to be. A text that a spreadsheet would compute gets an apostrophe, as in the API's CSV.
+static void csv_cell(struct out *o, const char *s, bool text)
 {
     struct buf b = {0};
     text_escape(&b, s, true);
-    if (b.data != NULL && strpbrk(b.data, ",\"") != NULL) {
-        buf_putc(&o->text, '"');
+    bool formula = text && b.data != NULL && b.data[0] != 0 && strchr("=+-@", b.data[0]) != NULL;
+    if (b.data != NULL && (formula || strpbrk(b.data, ",\"") != NULL)) {
+        buf_puts(&o->text, formula ? "\"'" : "\"");
         for (const char *p = b.data; *p; p++) {
             if (*p == '"')
                 buf_putc(&o->text, '"');
@@ -259,7 +261,7 @@ static void csv_row(struct out *o, const struct field *fields, json_t *item)
             put_raw(&b, &fields[i], field_value(&fields[i], item));
         buf_puts(&o->text, i ? "," : "");
         if (b.len > 0)
-            csv_cell(o, b.data);
+            csv_cell(o, b.data, item != NULL && json_is_string(field_value(&fields[i], item)));
     }
     buf_putc(&o->text, '\n');
     buf_done(&b);

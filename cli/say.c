@@ -81,9 +81,9 @@ int cli_flush(struct cli *c)
 {
     int rc = out_flush(&c->out);
     if (rc == -EPIPE)
-        return CLI_FINDINGS;
+        return CLI_PARTIAL;
     if (rc != 0)
-        return cli_fail(CLI_FINDINGS, "stdout", "cannot be written: %s", strerror(-rc));
+        return cli_fail(CLI_PARTIAL, "stdout", "cannot be written: %s", strerror(-rc));
     return CLI_OK;
 }
 

@@ -44,9 +44,15 @@ static bool is_well(const char *state)
     return strcmp(state, "up") == 0 || strcmp(state, "standby") == 0 || strcmp(state, "offline") == 0;
 }
 
+// Up as far as is known: the sweeps since then fail.
+static bool is_stale(json_t *f)
+{
+    return strcmp(js_str(f, "state"), "up") == 0 && json_is_object(json_object_get(f, "error"));
+}
+
 static bool fabric_ok(json_t *f)
 {
-    return is_well(js_str(f, "state")) && js_int(f, "findings.error") == 0;
+    return is_well(js_str(f, "state")) && !is_stale(f) && js_int(f, "findings.error") == 0;
 }
 
 static void count_of(struct out *o, long long n, const char *one, const char *many)
@@ -61,7 +67,7 @@ static void head_line(struct out *o, json_t *f)
 {
     const char *state = js_str(f, "state");
     char upper[32] = "";
-    enum colour c = !is_well(state)                     ? COLOUR_RED
+    enum colour c = !is_well(state) || is_stale(f)      ? COLOUR_RED
                     : js_int(f, "findings.error") > 0   ? COLOUR_RED
                     : js_int(f, "findings.warning") > 0 ? COLOUR_YELLOW
                                                         : COLOUR_GREEN;
@@ -73,7 +79,7 @@ static void head_line(struct out *o, json_t *f)
     }
     out_paint(o, COLOUR_BOLD, "%s", js_str(f, "name"));
     out_printf(o, "  InfiniBand  ");
-    out_paint(o, c, "%s", upper);
+    out_paint(o, c, "%s%s", upper, is_stale(f) ? " (as of its last good sweep)" : "");
     if (js_int(f, "nodes") > 0) {
         out_printf(o, "  ");
         count_of(o, js_int(f, "switches"), "switch", "switches");
@@ -293,6 +299,8 @@ static int show(struct cli *c, json_t *status)
         break;
     }
     json_array_foreach(fabrics, i, f) rc = fabric_ok(f) ? rc : CLI_FINDINGS;
+    if (js_str(status, "database")[0] != 0)
+        rc = CLI_FINDINGS;
     json_decref(fabrics);
     return rc;
 }

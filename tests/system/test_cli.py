@@ -474,12 +474,12 @@ def test_denied(d):
 def test_output_that_cannot_be_written(d):
     with open("/dev/full", "w") as full:
         r = d.weft("node", stdout=full)
-    assert r.rc == 1 and "No space left" in r.err
+    assert r.rc == 6 and "No space left" in r.err
     read, write = os.pipe()
     os.close(read)
     r = d.weft("node", stdout=write)
     os.close(write)
-    assert (r.rc, r.err) == (1, "")
+    assert (r.rc, r.err) == (6, "")
 
 
 # --- terminals ---

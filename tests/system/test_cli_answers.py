@@ -130,6 +130,22 @@ def test_status_exit_code(serve, state, errors, rc, form):
     assert weft("status", "-o", form, socket_path=s).rc == rc
 
 
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_status_tells_what_is_no_longer_so(serve, form):
+    """Up is what it was: the sweeps since then fail, or nothing can be recorded."""
+    for status in ({"fabrics": [fabric("f", error={"text": "no answer", "where": "mlx5_0"}, advice=["look"])]},
+                   {"fabrics": [fabric("f")], "database": "disk full"}):
+        r = weft("status", "-o", form, socket_path=serve({"/status": status}))
+        assert r.rc == 1
+        if form == "table":
+            assert "disk full" in r.out or "UP (as of its last good sweep)" in r.out
+
+
+def test_csv_holds_no_formulas(serve):
+    s = serve({"/fabrics": items(fabric("default")), "/fabrics/default/nodes": items(node(1, "=cmd|' /C calc'!A0"), node(2, "-x"))})
+    out = weft("node", "-o", "csv", socket_path=s).out
+    assert '"\'=cmd|' in out and "\"'-x\"" in out
+
 def test_status_wait_runs_out(serve):
     s = serve({"/status": {"fabrics": [fabric("f", state="bringing-up")]}})
     r = weft("status", "--wait", "1", socket_path=s)
