@@ -9,6 +9,7 @@
 
 #include "fabric/fabric_priv.h"
 #include "lib/arena.h"
+#include "lib/buf.h"
 #include "lib/guid.h"
 
 static uint32_t node_num_ports(const struct node *n)
@@ -223,15 +224,29 @@ static void names_report(struct draft *d)
     }
 }
 
+// One finding a node, at its first such port: a cable has two of them.
+static void self_links_report(struct draft *d, const struct node *n)
+{
+    struct buf ports = {0};
+    char where[200];
+    unsigned first = 0;
+
+    for (unsigned num = 1; num <= n->num_ports; num++)
+        if (d->port[fabric_port_at(&d->f, n, num).i].excluded == PORT_EXCLUDED_SELF_LINK) {
+            buf_printf(&ports, "%s%u", first ? ", " : "", num);
+            first = first ? first : num;
+        }
+    if (first)
+        findings_add(d->findings, FINDING_WARNING, "self-link",
+                     fabric_port_name(&d->f, fabric_port_at(&d->f, n, first), where, sizeof(where)),
+                     "cables lead from the node to itself; these ports are not used: %s", ports.data);
+    buf_done(&ports);
+}
+
 static void exclusions_report(struct draft *d)
 {
-    char where[200];
-    for (uint32_t i = 0; i < d->f.num_ports; i++) {
-        if (d->port[i].excluded == PORT_EXCLUDED_SELF_LINK)
-            findings_add(d->findings, FINDING_WARNING, "self-link",
-                         fabric_port_name(&d->f, (port_id){i}, where, sizeof(where)),
-                         "the cable leads back to the same node; the port is not used");
-    }
+    for (uint32_t i = 0; i < d->f.num_nodes; i++)
+        self_links_report(d, &d->node[i]);
 }
 
 const struct fabric *builder_seal(struct builder *b, uint64_t generation, struct findings *ret_findings)

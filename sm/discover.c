@@ -537,23 +537,6 @@ static void exclude(struct sm_dev *d, unsigned num, enum port_excluded why)
     d->port[num].excluded = (uint8_t)why;
 }
 
-// Both ends ask, and each again at every retry: one finding a cable, at its lower end.
-static void self_link(struct sm *sm, struct sm_dev *d, unsigned num, unsigned far)
-{
-    const struct findings *f = &sm->findings_new;
-    unsigned low = num < far ? num : far, high = num < far ? far : num;
-    char where[128];
-
-    exclude(d, num, PORT_EXCLUDED_SELF_LINK);
-    exclude(d, far, PORT_EXCLUDED_SELF_LINK);
-    sm_port_text(d, low, where, sizeof(where));
-    for (size_t i = 0; i < f->n; i++)
-        if (strcmp(f->item[i].code, "self-link") == 0 && strcmp(f->item[i].where, where) == 0)
-            return;
-    findings_add(&sm->findings_new, FINDING_WARNING, "self-link", where,
-                 "a switch is cabled to itself (port %u); both ports are left alone", high);
-}
-
 // Joins from[num] and to[far]; false when either end is taken or it is no proper link.
 static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev *to, unsigned far)
 {
@@ -563,7 +546,8 @@ static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev
     if (a->peer == to->index && a->peer_num == far)
         return true;
     if (from == to) {
-        self_link(sm, from, num, far);
+        exclude(from, num, PORT_EXCLUDED_SELF_LINK); // the builder reports it
+        exclude(to, far, PORT_EXCLUDED_SELF_LINK);
         return false;
     }
     if (a->peer != DEV_NONE || z->peer != DEV_NONE) {

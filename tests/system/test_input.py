@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -165,6 +166,7 @@ def test_odd_fabric(ibsim, tmp_path, make):
     assert once.code == 0 and once.json["verified"], once.stdout
     codes = {f["code"] for f in once.json["findings"]}
     assert codes == set(wrong.values()), once.json["findings"]
+    assert [f["count"] for f in once.json["findings"] if f["code"] == "self-link"] in ([], [1]), "one finding a switch"
     dump = sim.dump()
     for name in wrong:
         if name != "twin":  # what is cabled to itself is not used
@@ -271,6 +273,19 @@ def test_pipe_that_nobody_writes_to(tmp_path):
 def test_dump_that_cannot_be_written(tmp_path):
     once = Once(tmp_path, "--simulate", "rail-256", "--dump-lft", "/nonexistent/x.lft")
     assert once.code == 1 and once.json["error"]["where"] == "/nonexistent/x.lft"
+
+
+def test_reload_keeps_the_command_line(tmp_path):
+    """What the command line says is not taken for a change of the file."""
+    path = tmp_path / "weft.yaml"
+    path.write_text("sm:\n  priority: 9\n")
+    with Weftd(tmp_path, "--config", path, "--simulate", "rail-8") as weftd:
+        weftd.wait_up()
+        path.write_text("sm:\n  priority: 3\n  hoq_life_host: 15\n")
+        weftd.proc.send_signal(signal.SIGHUP)
+        rig.wait_until(lambda: "config-reloaded" in weftd.log(), weftd.log)
+        line = next(x for x in weftd.log().splitlines() if "config-reloaded" in x)
+        assert 'needs_restart="sm.priority"' in line, line
 
 
 # --- two of us ---
