@@ -248,7 +248,7 @@ extern const char *const severity_names[], *const node_type_names[], *const node
 // --- render_text.c: codes as words ---
 const char *node_type_word(unsigned type);
 const char *link_word(const struct port_attrs *a, char *buf, size_t size); // "4xNDR"; NULL when not known
-const char *width_word(const struct port_attrs *a);
+const char *width_word(const struct port_attrs *a, char *buf, size_t size);
 const char *speed_word(const struct port_attrs *a);
 
 // --- stream.c, jobs.c ---

@@ -252,7 +252,7 @@ static void fill_end(const struct fabric *f, const struct port *p, struct end_ro
 
 struct port_space { // what a row points to
     struct end_row peer;
-    char link[16];
+    char link[16], width[8];
 };
 
 static void fill_port(const struct fabric *f, const struct port *p, struct port_row *row,
@@ -272,7 +272,7 @@ static void fill_port(const struct fabric *f, const struct port *p, struct port_
         .lmc = a->lmc,
         .state = port_state_name(a->state <= PORT_ACTIVE ? (enum port_state)a->state : PORT_STATE_NOP),
         .phys_state = a->phys_state >= 1 && a->phys_state <= 7 ? phys_states[a->phys_state - 1] : NULL,
-        .width = width_word(a),
+        .width = width_word(a, s->width, sizeof(s->width)),
         .speed = speed_word(a),
         .link = link_word(a, s->link, sizeof(s->link)),
         .gbps = mbps ? mbps / 1000.0 : (double)NAN,

@@ -4,6 +4,8 @@
 
 #include "api/api_priv.h"
 
+#include "mad/mad.h"
+
 const char *const node_type_names[] = {"ca", "switch", "router", NULL};
 const char *const node_role_names[] = {"unknown", "host",  "aggregation", "gateway", "router",
                                        "leaf",    "spine", "core",        "switch",  NULL};
@@ -14,50 +16,26 @@ const char *node_type_word(unsigned type)
     return type >= NODE_CA && type <= NODE_ROUTER ? node_type_names[type - 1] : "ca";
 }
 
-const char *width_word(const struct port_attrs *a)
+const char *width_word(const struct port_attrs *a, char *buf, size_t size)
 {
-    switch (a->width_active) {
-    case 1:
-        return "1x";
-    case 2:
-        return "4x";
-    case 4:
-        return "8x";
-    case 8:
-        return "12x";
-    case 16:
-        return "2x";
-    default:
+    unsigned lanes = mad_width_lanes(a->width_active);
+    if (lanes == 0)
         return NULL;
-    }
+    snprintf(buf, size, "%ux", lanes);
+    return buf;
 }
 
 const char *speed_word(const struct port_attrs *a)
 {
-    switch (a->speed_ext_active) {
-    case 1:
-        return "FDR";
-    case 2:
-        return "EDR";
-    case 4:
-        return "HDR";
-    case 8:
-        return "NDR";
-    case 16:
-        return "XDR";
-    default:
-        break;
-    }
-    if (a->fdr10)
-        return "FDR10";
-    return a->speed_active == 1 ? "SDR" : a->speed_active == 2 ? "DDR" : a->speed_active == 4 ? "QDR" : NULL;
+    return mad_speed_name(a->speed_active, a->speed_ext_active, a->fdr10);
 }
 
 const char *link_word(const struct port_attrs *a, char *buf, size_t size)
 {
-    const char *w = width_word(a), *s = speed_word(a);
-    if (w == NULL || s == NULL)
+    unsigned lanes = mad_width_lanes(a->width_active);
+    const char *speed = speed_word(a);
+    if (lanes == 0 || speed == NULL)
         return NULL;
-    snprintf(buf, size, "%s%s", w, s);
+    snprintf(buf, size, "%ux%s", lanes, speed);
     return buf;
 }

@@ -4,6 +4,7 @@
 
 #include "fabric/writer.h"
 #include "fabric/writer_priv.h"
+#include "mad/mad.h"
 
 static const char *log_state(uint8_t state)
 {
@@ -55,7 +56,7 @@ int write_lst(const struct fabric *f, FILE *out)
         const struct port *p = &f->port[i];
         if (!port_valid(p->peer) || p->peer.i < i)
             continue;
-        unsigned lanes = width_lanes(p->a.width_active);
+        unsigned lanes = mad_width_lanes(p->a.width_active);
         const char *rate = lane_rate(&p->a);
         put_end(out, f, p);
         put_end(out, f, fabric_port(f, p->peer));

@@ -8,7 +8,6 @@
 #include "fabric/fabric.h"
 
 // Lanes of a PortInfo width code, 0 when unknown; the name of the active speed ("HDR"), NULL when unknown.
-unsigned width_lanes(uint8_t code);
 const char *speed_name(const struct port_attrs *a);
 // desc with every byte of `bad` replaced by `instead`.
 void put_desc(FILE *out, const char *desc, const char *bad, char instead);

@@ -6,53 +6,11 @@
 
 #include "fabric/writer.h"
 #include "fabric/writer_priv.h"
-
-unsigned width_lanes(uint8_t code)
-{
-    switch (code) {
-    case 1:
-        return 1;
-    case 2:
-        return 4;
-    case 4:
-        return 8;
-    case 8:
-        return 12;
-    case 16:
-        return 2;
-    default:
-        return 0;
-    }
-}
+#include "mad/mad.h"
 
 const char *speed_name(const struct port_attrs *a)
 {
-    switch (a->speed_ext_active) {
-    case 1:
-        return "FDR";
-    case 2:
-        return "EDR";
-    case 4:
-        return "HDR";
-    case 8:
-        return "NDR";
-    case 16:
-        return "XDR";
-    default:
-        break;
-    }
-    if (a->fdr10)
-        return "FDR10";
-    switch (a->speed_active) {
-    case 1:
-        return "SDR";
-    case 2:
-        return "DDR";
-    case 4:
-        return "QDR";
-    default:
-        return NULL;
-    }
+    return mad_speed_name(a->speed_active, a->speed_ext_active, a->fdr10);
 }
 
 void put_desc(FILE *out, const char *desc, const char *bad, char instead)
@@ -68,7 +26,7 @@ static char type_letter(const struct node *n)
 
 static void put_rate(FILE *out, const struct port_attrs *a)
 {
-    unsigned lanes = width_lanes(a->width_active);
+    unsigned lanes = mad_width_lanes(a->width_active);
     const char *speed = speed_name(a);
     if (lanes)
         fprintf(out, " %ux%s", lanes, speed ? speed : "???");
@@ -171,7 +129,7 @@ int write_ibnetdiscover(const struct fabric *f, FILE *out)
 static void put_sim_rate(FILE *out, const struct port_attrs *a)
 {
     const char *speed = speed_name(a);
-    unsigned lanes = width_lanes(a->width_active);
+    unsigned lanes = mad_width_lanes(a->width_active);
     if (speed && (strcmp(speed, "XDR") == 0 || strcmp(speed, "NDR") == 0))
         speed = "HDR";
     if (speed || lanes)

@@ -246,6 +246,12 @@ unsigned mad_width_lanes(uint8_t width)
     }
 }
 
+const char *mad_speed_name(uint8_t speed, uint8_t speed_ext, bool is_fdr10)
+{
+    const struct lane *lane = find_lane(speed, speed_ext, is_fdr10);
+    return lane ? lane->name : NULL;
+}
+
 const char *mad_link_text(uint8_t width, uint8_t speed, uint8_t speed_ext, bool is_fdr10,
                           char buf[MAD_LINK_TEXT_SIZE])
 {

@@ -355,6 +355,9 @@ uint8_t mad_speed_ext_supported(const struct mad_port_info *pi);
 const char *mad_link_text(uint8_t width, uint8_t speed, uint8_t speed_ext, bool fdr10,
                           char buf[MAD_LINK_TEXT_SIZE]);
 
+// "NDR", "FDR10"; NULL for codes that are not known.
+const char *mad_speed_name(uint8_t speed, uint8_t speed_ext, bool fdr10);
+
 // Lanes of an active width; 0 unknown.
 unsigned mad_width_lanes(uint8_t width);
 
