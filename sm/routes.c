@@ -153,8 +153,10 @@ static void done(void *arg)
     struct sm *sm = j->sm;
 
     if (j->status != 0) {
-        sm_event(sm, "routes-refused", "error", "", "%s; the switches keep the tables that they have",
-                 j->err.text);
+        if (sm->error.code != j->err.code ||
+            strcmp(sm->error.text, j->err.text) != 0) // once, not at every retry
+            sm_event(sm, "routes-refused", "error", "", "%s; the switches keep the tables that they have",
+                     j->err.text);
         sm_sweep_failed(sm, &j->err);
         return;
     }

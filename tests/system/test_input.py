@@ -275,6 +275,20 @@ def test_dump_that_cannot_be_written(tmp_path):
     assert once.code == 1 and once.json["error"]["where"] == "/nonexistent/x.lft"
 
 
+def test_refusal_is_said_once(tmp_path):
+    """Routes that the proof refuses are tried again, and logged once."""
+    lines = []
+    for i in range(5):
+        lines += [f'Switch 8 "S-{i + 1:016x}" # "sw{i}"', f'[1] "H-{i + 256:016x}"[1]', f'[2] "S-{(i + 1) % 5 + 1:016x}"[3]',
+                  f'[3] "S-{(i - 1) % 5 + 1:016x}"[2]', "", f'Hca 1 "H-{i + 256:016x}" # "h{i}"', f'[1] "S-{i + 1:016x}"[1]', ""]
+    (tmp_path / "ring.net").write_text("\n".join(lines))
+    with Weftd(tmp_path, "--simulate", tmp_path / "ring.net", "--set", "routing.engine=minhop") as weftd:
+        f = weftd.wait_fabric(lambda f: f["sweeps"] >= 3, "tried again")
+        assert f["state"] == "failed" and "credit loop" in f["error"]["text"]
+        for kind in ("routes-refused", "sweep-failed"):
+            assert weftd.log().count(f" {kind} ") == 1, weftd.log()
+
+
 def test_reload_keeps_the_command_line(tmp_path):
     """What the command line says is not taken for a change of the file."""
     path = tmp_path / "weft.yaml"
