@@ -80,7 +80,7 @@ static void audit(struct request *r, const char *subject, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 static void audit(struct request *r, const char *subject, const char *fmt, ...)
 {
-    char what[300], text[400];
+    char what[300], text[400], q1[300], q2[600];
     va_list ap;
 
     va_start(ap, fmt);
@@ -88,7 +88,7 @@ static void audit(struct request *r, const char *subject, const char *fmt, ...)
     va_end(ap);
     snprintf(text, sizeof(text), "user id %u: %s", (unsigned)r->uid, what);
     log_notice("operator-action", "fabric=%s uid=%u subject=\"%s\" text=\"%s\"", r->view->src->name,
-               (unsigned)r->uid, subject, what);
+               (unsigned)r->uid, log_quote(subject, q1, sizeof(q1)), log_quote(what, q2, sizeof(q2)));
     if (r->api->c.db == NULL)
         return;
     api_event(r->api, db_event_add(r->api->c.db, &(struct db_event){.wall_ns = wall_now_ns(),

@@ -165,6 +165,18 @@ void log_warning(const char *event, const char *fmt, ...)
     va_end(ap);
 }
 
+const char *log_quote(const char *s, char *buf, unsigned long size)
+{
+    size_t n = 0;
+    for (; *s != 0 && n + 3 < size; s++) {
+        if (*s == '"' || *s == '\\')
+            buf[n++] = '\\';
+        buf[n++] = *s;
+    }
+    buf[n] = 0;
+    return buf;
+}
+
 void log_notice(const char *event, const char *fmt, ...)
 {
     va_list ap;

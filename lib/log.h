@@ -26,6 +26,9 @@ void log_set_hook(void (*hook)(void *arg, enum log_level level, const char *even
                   void *arg);
 
 // event: lower-case-with-dashes. fmt gives "key=value" pairs; control characters in values are escaped.
+// For a value in double quotes that comes from outside: s with a backslash before each double quote and
+// backslash, cut to size; returns buf.
+const char *log_quote(const char *s, char *buf, unsigned long size);
 void log_error(const char *event, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_warning(const char *event, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void log_notice(const char *event, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

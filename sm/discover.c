@@ -560,6 +560,8 @@ static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev
                      sm_port_text(from, num, where, sizeof(where)));
         return false;
     }
+    a->last_peer = to->guid;
+    z->last_peer = from->guid;
     a->peer = to->index;
     a->peer_num = (uint8_t)far;
     z->peer = from->index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the sweep saw -> a snapshot, and what is odd about it -> findings. Nodes stand in order of GUID, so
 // that equal fabrics give equal snapshots whatever order the answers came in.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,6 +129,26 @@ const struct fabric *sm_model_build(struct sm *sm, struct findings *f)
     return builder_seal(b, sm->generation + 1, f);
 }
 
+// One finding for a device that was known, however many links lead to it; else one for the port.
+static void silent_peer(struct sm *sm, const struct sm_port *p, const char *where)
+{
+    const struct sm_dev *z = p->last_peer != 0 ? sm_dev_find(sm, p->last_peer) : NULL;
+    char name[128];
+
+    if (z == NULL) {
+        findings_add(&sm->findings_new, FINDING_WARNING, "peer-silent", where,
+                     "the link is up but the device behind it does not answer: dead or slow agent, or an "
+                     "M_Key that we do not "
+                     "have; asked again at every light sweep");
+        return;
+    }
+    snprintf(name, sizeof(name), "%s (" GUID_FMT ")", z->desc, GUID_ARG(z->guid));
+    findings_add(&sm->findings_new, dev_is_switch(z) ? FINDING_ERROR : FINDING_WARNING, "peer-silent", name,
+                 "its links are up (the count is theirs) but it does not answer any more: its agent is dead "
+                 "or slow, or somebody set an "
+                 "M_Key; nothing is routed through it; asked again at every light sweep");
+}
+
 static void port_findings(struct sm *sm, const struct sm_dev *d, unsigned num)
 {
     const struct sm_port *p = &d->port[num];
@@ -146,10 +167,7 @@ static void port_findings(struct sm *sm, const struct sm_dev *d, unsigned num)
         return;
     }
     if (p->excluded == PORT_EXCLUDED_PEER_SILENT)
-        findings_add(f, FINDING_WARNING, "peer-silent", where,
-                     "the link is up but the device behind it does not answer: dead or slow agent, or an "
-                     "M_Key that we do not have; asked again "
-                     "at every light sweep");
+        silent_peer(sm, p, where);
     mad_port_info_decode(p->info, &pi);
     uint16_t cap2 = pi.capability_mask & MAD_CAP_IS_CAPABILITY_MASK2_SUPPORTED ? pi.capability_mask2 : 0;
     if (end && (cap2 & MAD_CAP2_IS_VIRTUALIZATION_SUPPORTED))

@@ -116,7 +116,10 @@ static void work(void *arg, struct par *par)
         return;
     if (!route_verify(j->fabric, j->result.tables, &v, &j->proof) && !salvage(j, &v)) {
         j->status = err_set(&j->err, -EPROTO, route_engine_name(j->result.engine),
-                            "the computed tables do not hold: %s", j->proof.counter_example);
+                            "the computed tables do not hold: %s%s", j->proof.counter_example,
+                            j->proof.credit_loop && j->result.engine != ROUTE_UPDN
+                                ? "; routing.engine auto has no such loops"
+                                : "");
         return;
     }
     j->hash = tables_hash(j->fabric, j->result.tables);

@@ -49,18 +49,20 @@ void sm_opts_default(struct sm_opts *o)
 void sm_event(struct sm *sm, const char *kind, const char *severity, const char *subject, const char *fmt,
               ...)
 {
-    char text[500];
+    char text[500], where[300], what[1000];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    log_quote(subject, where, sizeof(where));
+    log_quote(text, what, sizeof(what));
     if (strcmp(severity, "error") == 0)
-        log_error(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, subject, text);
+        log_error(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, where, what);
     else if (strcmp(severity, "warning") == 0)
-        log_warning(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, subject, text);
+        log_warning(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, where, what);
     else
-        log_notice(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, subject, text);
+        log_notice(kind, "fabric=%s subject=\"%s\" text=\"%s\"", sm->o.fabric, where, what);
     if (sm->cb.event != NULL)
         sm->cb.event(sm->cb.arg, &(struct sm_event){
                                      .kind = kind, .severity = severity, .subject = subject, .text = text});

@@ -38,6 +38,7 @@ struct sm_port {
                                      // showed it
     uint64_t m_key;                  // of an end port, as far as it can be read: goes into the header of Sets
     uint64_t guid;                   // of an end port, 0 otherwise or when never seen
+    uint64_t last_peer;              // GUID of the device last seen behind it, 0 = none yet
     uint32_t peer;                   // device index, DEV_NONE
     uint32_t not_kept;               // PORTCFG_* bits of fields the device does not keep; void when it resets
     uint16_t lid;                    // assigned, end ports only; 0 = none

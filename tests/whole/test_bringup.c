@@ -318,6 +318,30 @@ static void test_link_down_and_up(void **state)
     rig_done(&r);
 }
 
+// An agent that dies on a live switch is one finding, not one a link.
+static void test_dying_switch(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r, "rail-256", NULL);
+    up(&r);
+    uint64_t spine = fabric_switch(r.plan, r.plan->num_switches - 1)->guid;
+    sim_node_kill(r.sim, spine, true);
+    rig_sweeps(&r, 1, 60);
+    const struct findings *f = sm_findings(r.sm);
+    unsigned silent = 0, count = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (strcmp(f->item[i].code, "peer-silent") == 0) {
+            silent++;
+            count = f->item[i].count;
+            assert_int_equal(f->item[i].severity, FINDING_ERROR);
+        }
+    assert_int_equal(silent, 1);
+    assert_int_equal(count, 64);
+    rig_judge(&r, &spine, 1);
+    rig_done(&r);
+}
+
 static void test_switch_reboot(void **state)
 {
     struct rig r;
@@ -480,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_not_kept),
         cmocka_unit_test(test_auto_active),
         cmocka_unit_test(test_link_down_and_up),
+        cmocka_unit_test(test_dying_switch),
         cmocka_unit_test(test_switch_reboot),
         cmocka_unit_test(test_blueprint),
         cmocka_unit_test(test_two_hosts_back_to_back),

@@ -213,9 +213,21 @@ static void lines_of_threads_do_not_mix(void **state)
     assert_int_equal(n, 1000);
 }
 
+// A name cannot forge fields.
+static void quote(void **state)
+{
+    char buf[16];
+    (void)state;
+    assert_string_equal(log_quote("a\" b=\"c", buf, sizeof(buf)), "a\\\" b=\\\"c");
+    assert_string_equal(log_quote("\\", buf, sizeof(buf)), "\\\\");
+    assert_string_equal(log_quote("0123456789abcdef", buf, sizeof(buf)), "0123456789abc");
+    assert_string_equal(log_quote("", buf, sizeof(buf)), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quote),
         cmocka_unit_test(levels),
         cmocka_unit_test(line_format),
         cmocka_unit_test(escapes),
