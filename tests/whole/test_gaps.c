@@ -124,7 +124,7 @@ static void test_refused(void **state)
         damage = i == 0 ? OUR_LID : ALL;
         sweep(&r);
         assert_false(rig_last(&r)->ok);
-        assert_true(rig_events_of(&r, "routes-refused") > i);
+        assert_true(rig_events_of(&r, "routes-refused") >= 1); // told once while the reason stays the same
         assert_int_equal(rig_count(&r, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE), sets);
         rig_judge(&r, NULL, 0);
     }
