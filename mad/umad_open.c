@@ -27,7 +27,7 @@ static void fill(struct transport_port *p, const char *ca, uint64_t node_guid, c
                                  .state = (uint8_t)u->state,
                                  .phys_state = (uint8_t)u->phys_state,
                                  .ethernet = !strcmp(u->link_layer, "Ethernet")};
-    snprintf(p->device, sizeof(p->device), "%s", ca);
+    memcpy(p->device, ca, strnlen(ca, sizeof(p->device) - 1)); // zeroed above; umad's names are shorter
 }
 
 static int by_name(const void *a, const void *b)

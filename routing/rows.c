@@ -118,7 +118,7 @@ static void mark_step(uint8_t *restrict plane, const uint8_t *restrict from, con
                       uint8_t step, uint8_t bit)
 {
     for (uint32_t j = 0; j < CHUNK; j++)
-        plane[j] |= ((uint8_t)(to[j] + step) == from[j]) & (to[j] <= COST_MAX) ? bit : 0;
+        plane[j] |= (((uint8_t)(to[j] + step) == from[j]) & (to[j] <= COST_MAX)) ? bit : 0;
 }
 
 // Candidate groups of s for all columns as bits. Going down, the costs compared are those of going down only,
