@@ -38,7 +38,7 @@ class Site:
         return [n for n in self.nodes.values() if n["type"] == "switch"]
 
 
-@pytest.fixture(scope="module", params=["rail-256", "ft3-1024"])
+@pytest.fixture(scope="module", params=["rail-256", "rail-1024", "ft3-1024"])
 def site(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     with Ibsim(BY_NAME[request.param](), folder / "ibsim") as ibsim:
