@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A manager among liars: devices that answer nonsense, invent fabric, send traps without end, other managers.
 // No crash, every sweep ends in bounded time with bounded work, and when the devices are honest again the
-// fabric comes up whole.
+// fabric comes up whole. Long, since every kind of liar is a scenario of its own over the same few helpers.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
