@@ -82,6 +82,12 @@ struct sm_sweep { // one finished sweep
     int64_t wall_ns;   // when it began
     int64_t ns;
     bool ok;
+    bool full;            // the whole fabric was read; else what could have changed
+    uint32_t devices;     // that were read
+    int64_t reaction_ns;  // from the trap or light sweep that led here to the last table block; 0 = none
+                          // was written
+    uint64_t lft_entries; // forwarding entries that changed
+    uint64_t paths_moved; // (leaf switch, destination) pairs whose route is another one now
     struct sm_phase_time phase[SM_PHASES_MAX];
     unsigned num_phases;
     uint64_t mads, retries, timeouts;

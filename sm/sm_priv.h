@@ -10,7 +10,10 @@
 //     program.c   phases "configure", "tables", "links", "hosts"
 //     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
 //     blueprint.c what the fabric is meant to be, learnt and kept
-//     watch.c     light sweep, standing list, traps, SMInfo
+//     watch.c     light sweep, standing list, timers
+//     dirty.c     what has to be read again
+//     trap.c      traps
+//     sminfo.c    other managers
 //
 // A device (struct sm_dev) is what the manager remembers of one node, found by GUID, from its first sight on.
 // All of it is the loop thread's.
@@ -267,6 +270,19 @@ const struct route_plan *sm_route_plan(const struct sm *sm);
 void sm_blueprint_load(struct sm *sm);
 void sm_blueprint_learn(struct sm *sm); // of the generation just published, if it has grown
 void sm_blueprint_free(struct sm *sm);
+// dirty.c
+// Something may have changed there: it is read again soon, and nothing else is. cause: a literal, what
+// the sweep's history says. Any number of calls before the sweep begins are one.
+void sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause); // SwitchInfo and all ports
+void sm_dirty_port(struct sm *sm, struct sm_dev *d, unsigned num, const char *cause); // PortInfo of one port
+void sm_dirty_desc(struct sm *sm, struct sm_dev *d, const char *cause);               // NodeDescription
+void sm_dirty_node(struct sm *sm, struct sm_dev *d, const char *cause); // NodeInfo and all that follows
+// The device that has an end port with this LID in the last finished generation; NULL. *ret_num: that port.
+struct sm_dev *sm_dev_by_lid(struct sm *sm, uint16_t lid, unsigned *ret_num);
+// trap.c
+void sm_trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
+// sminfo.c
+void sm_info_asked(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
 // watch.c
 void sm_watch_init(struct sm *sm);
 void sm_watch_done(struct sm *sm);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between sweeps: the light sweep and its standing list, the traps that devices send, and the SMInfo that
-// other managers ask for.
+// Between sweeps: the light sweep and its standing list, and the timer for what comes next. What others send
+// unasked comes in here and goes to trap.c and sminfo.c.
 //
 // A light sweep is one Get(SwitchInfo) per switch (PortStateChange says that a port of it changed; a top
 // below what was written, that it was reset) and one request for each exception: a port that is up with
@@ -307,73 +307,6 @@ void sm_watch_arm(struct sm *sm)
 
 // --- unsolicited ---
 
-static void trap_repress(struct sm *sm, const uint8_t *mad, const struct mad_addr *from)
-{
-    uint8_t answer[MAD_SIZE];
-    memcpy(answer, mad, MAD_SIZE);
-    answer[3] = MAD_METHOD_TRAP_REPRESS;
-    mad_engine_reply(sm->engine, answer, from);
-}
-
-static void trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from)
-{
-    struct mad_notice n;
-
-    mad_notice_decode(mad + MAD_SMP_DATA_OFFSET, &n);
-    trap_repress(sm, mad, from);
-    if (!n.is_generic) {
-        log_remote(from->lid, "trap-vendor", "fabric=%s", sm->o.fabric);
-        return;
-    }
-    if (n.issuer_lid == sm->own_lid && n.trap_number == MAD_TRAP_LOCAL_CHANGES)
-        return; // our own IsSM bit
-    log_remote(from->lid, "trap", "fabric=%s number=%u issuer_lid=%u", sm->o.fabric, n.trap_number,
-               n.issuer_lid);
-    if (sm->state == SM_MASTER &&
-        (n.trap_number == MAD_TRAP_LINK_STATE_CHANGE || n.trap_number == MAD_TRAP_LOCAL_CHANGES))
-        sm_resweep(sm, "trap", false);
-}
-
-// A master that ranks below us hands its fabric over. The other controls of Set(SMInfo) are not taken: 14.4.1
-static bool take_handover(struct sm *sm, const uint8_t *mad)
-{
-    struct mad_smp smp;
-    struct mad_sm_info from;
-
-    mad_smp_decode(mad, &smp);
-    if (smp.attr_mod != MAD_SM_HANDOVER || sm->state != SM_STANDBY)
-        return false;
-    mad_sm_info_decode(mad + MAD_SMP_DATA_OFFSET, &from);
-    if (from.guid != sm->disc.foreign_info.guid)
-        return false; // nobody whom we stand by for
-    sm_event(sm, "handed-over", "notice", "", "the other subnet manager (" GUID_FMT ") hands the fabric over",
-             GUID_ARG(from.guid));
-    sm->handed_over = true;
-    sm_resweep(sm, "handover", false);
-    return true;
-}
-
-static void answer_sm_info(struct sm *sm, const uint8_t *mad, const struct mad_addr *from)
-{
-    uint8_t answer[MAD_SIZE];
-    struct mad_sm_info si = {
-        .guid = sm->own.port_guid,
-        .sm_key = sm->o.sm_key,
-        .act_count = ++sm->act_count,
-        .priority = sm->o.priority,
-        .sm_state = (uint8_t)sm->state,
-    };
-    memcpy(answer, mad, MAD_SIZE);
-    answer[3] = MAD_METHOD_GET_RESP;
-    answer[4] = mad[1] == MAD_CLASS_SM_DR ? 0x80 : 0; // the direction bit
-    answer[5] = 0;
-    memset(answer + MAD_SMP_DATA_OFFSET, 0, MAD_SMP_DATA_SIZE);
-    if (mad[3] == MAD_METHOD_SET && !take_handover(sm, mad))
-        answer[5] = MAD_STATUS_BAD_VALUE;
-    mad_sm_info_encode(&si, answer + MAD_SMP_DATA_OFFSET);
-    mad_engine_reply(sm->engine, answer, from);
-}
-
 static void unsolicited(void *arg, const uint8_t *mad, const struct mad_addr *from)
 {
     struct sm *sm = arg;
@@ -381,9 +314,9 @@ static void unsolicited(void *arg, const uint8_t *mad, const struct mad_addr *fr
 
     mad_hdr_decode(mad, &h);
     if (h.method == MAD_METHOD_TRAP && h.attr_id == MAD_ATTR_NOTICE)
-        trap(sm, mad, from);
+        sm_trap(sm, mad, from);
     else if ((h.method == MAD_METHOD_GET || h.method == MAD_METHOD_SET) && h.attr_id == MAD_ATTR_SM_INFO)
-        answer_sm_info(sm, mad, from);
+        sm_info_asked(sm, mad, from);
 }
 
 void sm_watch_init(struct sm *sm)
