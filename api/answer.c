@@ -29,6 +29,17 @@ const struct schema schema_problem = {.name = "problem",
                                       sizeof(struct problem),
                                       problem_fields};
 
+static const struct field error_fields[] = {
+    {.name = "text", .type = FIELD_STR, .at = offsetof(struct error_row, text), "what happened"},
+    {.name = "where",
+     .type = FIELD_STR,
+     .at = offsetof(struct error_row, where),
+     "port, device, element or file; may be empty"},
+    {0},
+};
+const struct schema schema_error = {
+    .name = "error", "Why a fabric is not up, or a job failed", sizeof(struct error_row), error_fields};
+
 static const char *title_of(unsigned status)
 {
     switch (status) {

@@ -187,6 +187,10 @@ char *openapi_text(void); // the caller's
 void answer_problem(struct request *r, unsigned status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void answer_struct(struct request *r, unsigned status, const struct schema *s, const void *p);
+struct error_row { // why a fabric is not up, a job failed
+    const char *text, *where;
+};
+extern const struct schema schema_error;
 struct list {
     struct request *r;
     const struct schema *schema;

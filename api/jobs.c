@@ -37,20 +37,6 @@ struct job {
 
 // --- rows ---
 
-struct error_row {
-    const char *text, *where;
-};
-static const struct field error_fields[] = {
-    {.name = "text", .type = FIELD_STR, .at = offsetof(struct error_row, text), "what happened"},
-    {.name = "where",
-     .type = FIELD_STR,
-     .at = offsetof(struct error_row, where),
-     "element or file; may be empty"},
-    {0},
-};
-static const struct schema schema_job_error = {
-    .name = "job_error", "Why a job failed", sizeof(struct error_row), error_fields};
-
 struct job_row {
     const char *id, *kind, *fabric, *state, *result;
     int64_t created_at, finished_at;
@@ -70,7 +56,7 @@ static const struct field job_fields[] = {
      .name_of = job_states},
     {.name = "created_at", .type = FIELD_TIME, .at = JOB(created_at), "when it was asked for"},
     {.name = "finished_at", .type = FIELD_TIME, .at = JOB(finished_at), "when it ended", .null = true},
-    {.name = "error", .type = FIELD_OBJ, .at = JOB(error), "why it failed", &schema_job_error, .null = true},
+    {.name = "error", .type = FIELD_OBJ, .at = JOB(error), "why it failed", &schema_error, .null = true},
     // The last one: a large result is sent from where it is, behind what stands before it.
     {.name = "result",
      .type = FIELD_RAW,

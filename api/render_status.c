@@ -92,20 +92,6 @@ static const struct field routing_fields[] = {
 static const struct schema schema_routing = {
     .name = "routing", "The routes", sizeof(struct routing_row), routing_fields};
 
-struct error_row {
-    const char *text, *where;
-};
-static const struct field error_fields[] = {
-    {.name = "text", .type = FIELD_STR, .at = offsetof(struct error_row, text), "what happened"},
-    {.name = "where",
-     .type = FIELD_STR,
-     .at = offsetof(struct error_row, where),
-     "port, device or file; may be empty"},
-    {0},
-};
-static const struct schema schema_error = {
-    .name = "error", "Why a fabric is not up", sizeof(struct error_row), error_fields};
-
 struct counts_row {
     int64_t info, warning, error;
 };

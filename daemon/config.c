@@ -217,6 +217,19 @@ static const struct opt_row mad_rows[] = {
     {0},
 };
 
+static const struct opt_row events_rows[] = {
+    {.name = "keep_days",
+     .type = OPT_INT,
+     .offset = AT(events_keep_days),
+     .min = 1,
+     .max = 36500,
+     .def = "90",
+     .unit = "days",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "Older events are deleted, once a day; the newest million are kept at most"},
+    {0},
+};
+
 static const struct opt_row sim_rows[] = {
     {.name = "state",
      .type = OPT_ENUM,
@@ -328,6 +341,7 @@ const struct opt_row config_rows[] = {
     {.name = "sm", .type = OPT_SECTION, .sub = sm_rows, .doc = "The InfiniBand subnet manager"},
     {.name = "routing", .type = OPT_SECTION, .sub = routing_rows, .doc = "Routes"},
     {.name = "mad", .type = OPT_SECTION, .sub = mad_rows, .doc = "Management datagrams"},
+    {.name = "events", .type = OPT_SECTION, .sub = events_rows, .doc = "What happened, kept in meta.db"},
     {.name = "sim", .type = OPT_SECTION, .sub = sim_rows, .doc = "Simulated fabrics"},
     {0},
 };

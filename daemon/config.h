@@ -37,6 +37,8 @@ struct config {
     bool adopt, allow_credit_loops;
     // mad
     int64_t window, device_window, timeout, retries;
+    // events
+    int64_t events_keep_days;
     // sim
     int sim_state, sim_time;
     int64_t sim_seed, sim_latency, sim_service, sim_vl15_buffer, sim_dead_nodes;

@@ -27,6 +27,8 @@
 #include "lib/log.h"
 #include "lib/xalloc.h"
 
+#define DAY (86400 * MONO_S)
+
 struct weftd {
     struct args args;
     struct arena *arena;
@@ -41,6 +43,7 @@ struct weftd {
     struct once once;
     char temp_state[300];
     struct loop_signal *sig[3];
+    struct loop_timer prune;
     struct notify notify;
 };
 
@@ -168,6 +171,7 @@ static void reload(struct weftd *w, const struct config *c)
     opt_diff(config_rows, &w->config, c, option_changed, &r);
     w->config.log_level = c->log_level;
     w->config.sim_loss = c->sim_loss;
+    w->config.events_keep_days = c->events_keep_days;
     config_take_resweep(&w->config, c);
     log_set_level((enum log_level)c->log_level);
     for (unsigned i = 0; i < w->num_fab; i++)
@@ -231,6 +235,13 @@ static int open_db(struct weftd *w, struct err *e)
     return 0;
 }
 
+static void prune_events(void *arg)
+{
+    struct weftd *w = arg;
+    db_event_prune(w->db, wall_now_ns() - w->config.events_keep_days * DAY);
+    loop_timer_after(&w->prune, DAY);
+}
+
 static int open_fabrics(struct weftd *w, struct err *e)
 {
     struct fab_env env = {.loop = w->loop,
@@ -288,6 +299,7 @@ static void close_all(struct weftd *w)
     if (w->db != NULL)
         db_close(w->db);
     loop_free(w->loop);
+    log_flush();
     remove_temp_state(w);
     arena_free(w->arena);
 }
@@ -334,8 +346,11 @@ static int run_daemon(struct weftd *w)
     if (api_port(w->api) > 0)
         snprintf(http, sizeof(http), "%.80s:%d", w->config.http_address, api_port(w->api));
     log_notice("ready", "version=" WEFT_VERSION " socket=\"%s\" http=%s", w->config.socket, http);
+    loop_timer_init(&w->prune, w->loop, "daemon", prune_events, w);
+    prune_events(w);
     notify_start(&w->notify, w->loop);
     loop_run(w->loop);
+    loop_timer_cancel(&w->prune);
     return 0;
 }
 
