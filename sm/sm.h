@@ -145,4 +145,27 @@ const struct findings *sm_findings(const struct sm *sm);
 // Finished sweeps, newest first; i = 0 is the last one; NULL beyond the history (64).
 const struct sm_sweep *sm_history(const struct sm *sm, unsigned i);
 
+// Traps since the start of the manager.
+#define SM_TRAP_NUMBERS 10
+struct sm_trap_stats {
+    uint64_t received, repressed;
+    uint64_t unanswered;   // beyond what a port is answered in a second
+    uint64_t not_master;   // came while we were not the master: not answered
+    uint64_t duplicates;   // about what was to be read anyway
+    uint64_t put_off;      // read later than at once: their port had used up its budget
+    uint64_t unknown;      // from or about LIDs or ports that do not exist, or about others than the sender
+    uint64_t other_issuer; // that named another issuer than their sender
+    uint64_t nonsense;     // a producer, number or sender that cannot be
+    uint64_t vendor;
+    struct {
+        uint16_t number; // 128, 129, …
+        uint64_t count;
+    } by_number[SM_TRAP_NUMBERS];
+    uint64_t other_numbers;
+    uint64_t floods; // that have begun
+    unsigned flooding,
+        bad_ports; // now: ports that send floods; (port, kind) that report errors again and again
+};
+void sm_trap_stats(const struct sm *sm, struct sm_trap_stats *ret);
+
 #endif

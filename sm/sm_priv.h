@@ -2,8 +2,13 @@
 // Inside the subnet manager. Files, in reading order:
 //
 //     sm.c        life cycle, the sweep's phase table, history, timers, what callers ask
-//     discover.c  phase "discover": breadth-first over directed routes, level by level
+//     device.c    devices, directed routes to them, requests
+//     read.c      what one device is asked, and what its answers mean
+//     discover.c  phase "discover" of a full sweep: breadth-first over directed routes, level by level
+//     partial.c   phase "discover" of a partial sweep: what is marked, and what hangs together with it
+//     dirty.c     what has to be read again, what the running sweep has touched
 //     model.c     devices -> snapshot, and findings about them
+//     notes.c     findings that outlive the sweep that made them
 //     lids.c      who gets which LID; its decision is pure (lids.h)
 //     portcfg.c   pure: which PortInfo a port should have, and what differs
 //     pass.c      one request stream per device, many devices at once: what programming is made of
@@ -11,7 +16,6 @@
 //     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
 //     blueprint.c what the fabric is meant to be, learnt and kept
 //     watch.c     light sweep, standing list, timers
-//     dirty.c     what has to be read again
 //     trap.c      traps
 //     sminfo.c    other managers
 //
@@ -33,8 +37,10 @@
 #define SM_NODES_MAX 65536   // what the model holds
 #define SM_PORTS_MAX 1048576
 #define PORT_STUCK 2
-#define SM_LIGHT_GEN 1 // requests of a light sweep in the engine
-#define SM_SILENT 3    // time-outs in a row after which a device is asked nothing more in the phase
+#define SM_LIGHT_GEN 1   // requests of a light sweep in the engine
+#define SM_PARTIAL_GEN 2 // of a partial sweep's reading
+#define SM_ASK_GEN 3     // its questions to switches; they outlive it
+#define SM_SILENT 3      // time-outs in a row after which a device is asked nothing more in the phase
 
 struct sm_port {
     uint8_t info[MAD_SMP_DATA_SIZE]; // PortInfo, wire form: as last read, or as the answer to the last Set
@@ -45,15 +51,14 @@ struct sm_port {
     uint32_t peer;                   // device index, DEV_NONE
     uint32_t not_kept;               // PORTCFG_* bits of fields the device does not keep; void when it resets
     uint16_t lid;                    // assigned, end ports only; 0 = none
+    uint32_t probed, met; // ids of the sweep (low bits) that asked for / met who is behind it, at either end
     uint8_t peer_num;
     uint8_t excluded; // enum port_excluded
     uint8_t fails;    // sweeps in a row in which it did not take its PortInfo; PORT_STUCK: not routed over
-    bool known;       // info was read in this sweep
-    bool probing;     // NodeInfo through this port is under way or has been answered in this sweep
-    bool info_late;   // the first try of PortInfo went unanswered: the level does not wait for it
-    bool probe_late;
+    bool known;       // info was read and is not void
     bool was_silent;  // nobody answered behind it in the last sweep
-    bool asked_plain; // PortInfo was asked without the extended-speeds bit
+    bool dirty, dirty_probe; // to be read: its PortInfo; who is behind it
+    bool asked_plain;        // PortInfo was asked without the extended-speeds bit
     bool fdr10;
     uint16_t
         *pkey0; // P_Key block 0 as read, when its index 0 is not the default partition's full key; else NULL
@@ -69,12 +74,24 @@ struct sm_dev {
     uint64_t guid;
     uint64_t seen;        // id of the last sweep that saw it
     uint32_t index, node; // in sm->dev; in the snapshot being built (ID_NONE when not in it)
+    bool here, was_here;  // connected to us; when the running full sweep began
+    bool touched;         // read or joined anew in this sweep: it is configured
+    uint8_t dirty;        // DIRTY_*
     uint16_t level;       // hops from our own node
-    struct dr_path path;  // switches and our own node
+    uint32_t parent;      // device and port by which the shortest way leads here
+    uint8_t parent_port;
+    struct dr_path path; // switches and our own node
     struct mad_node_info ni;
     struct mad_switch_info si;
     char desc[65];
-    bool have_desc, have_si, si_late;
+    bool have_desc, have_si;
+    bool all_ports; // port 0's PortInfo is followed by the others'
+    // of a partial sweep
+    bool reading;         // SwitchInfo and all ports are read in this sweep
+    bool asking, suspect; // reading waits for its SwitchInfo; not any more, as no way brought it
+    bool ask_answered;
+    uint8_t asks, ask_ways, ask_lates; // outstanding; ways tried by the last question; late ones of them
+    struct dr_path other_path;
     bool foreign_pkeys;
     bool too_small; // LinearFDBCap is below what the fabric needs: not routed through, no tables
     uint8_t silent; // time-outs in a row; SM_SILENT: nothing more is asked in this phase
@@ -115,8 +132,26 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm);
 void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it);
 void sm_pass_done(struct sm_pass *p); // frees what a pass holds, in any state
 
+enum { DIRTY_SWITCH = 1, DIRTY_PORTS = 2, DIRTY_DESC = 4, DIRTY_MUTE = 8 };
+
+struct sm_dev_list {
+    uint32_t *index;
+    uint32_t n, cap;
+};
+struct sm_port_ref {
+    uint32_t dev;
+    uint8_t num;
+};
+struct sm_slab { // memory of sm_reads
+    struct sm_slab *next;
+    void *mem;
+};
+
+struct sm_note;          // notes.c
+struct sm_read;          // read.c
 struct sm_route_job;     // routes.c
 struct sm_blueprint_job; // blueprint.c
+struct sm_traps;         // trap.c
 
 struct sm {
     struct loop *loop;
@@ -150,15 +185,33 @@ struct sm {
     bool reroute_now;
     const char *resweep_cause;
     struct findings findings_new;
+    struct sm_dev_list dirty, touched;
+    bool dirty_asked; // a partial sweep is due
+    const char *dirty_cause;
+    mono_t dirty_since; // the first mark
+    mono_t cause_at;    // of the running sweep: when its cause was noticed
+    struct {
+        struct sm_note *item;
+        uint32_t n, cap;
+    } notes;
+    struct sm_read *reads_free;
+    struct sm_slab *reads_slab;
     struct {
         uint64_t pending;                // requests of the phase
+        uint64_t late;                   // those of them whose first try went unanswered
         uint32_t wait[MAD_MAX_HOPS + 2]; // per level: those it waits for
         uint32_t level;                  // whose ports may be probed
         uint32_t foreign_sm;             // device that carries another master or a better manager, DEV_NONE
         struct mad_sm_info foreign_info;
         struct loop_task task;
-        bool finishing;
+        bool finishing, over;
         uint32_t nodes, switches, ports; // seen so far
+        // of a partial sweep
+        bool routes_stale;       // a link was found down since the routes were made
+        struct loop_timer grace; // for what is late
+        bool grace_over;
+        struct sm_port_ref *again; // ports to probe once more, when the far end's other place was looked at
+        uint32_t num_again, cap_again, rounds;
     } disc;
     struct mad_sm_info master; // that we stand by for; the running sweep may not have met it yet
     uint16_t master_lid;
@@ -196,6 +249,8 @@ struct sm {
         struct sm_blueprint_job *job;
     } blueprint;
 
+    struct sm_traps *traps; // NULL until the first one comes
+
     struct { // watching
         struct loop_timer timer;
         uint64_t pending;
@@ -219,24 +274,30 @@ void sm_discovered(struct sm *sm); // discover.c -> the phases that follow
 void sm_configured(struct sm *sm); // program.c
 void sm_routed(struct sm *sm);     // routes.c: job is there (or failed: sm_sweep_failed)
 void sm_tabled(struct sm *sm);     // program.c
-// discover.c
-void sm_discover_start(struct sm *sm);
+// device.c
 struct sm_dev *sm_dev_find(const struct sm *sm, uint64_t guid);
 // Directed route to a device; for end nodes by way of port num. False when none is known.
 bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct dr_path *ret);
+// Makes the directed routes to all devices anew, over the links that are believed alive. drop: what none
+// leads to is no longer here; returns whether there was such. O(ports).
+bool sm_reach(struct sm *sm, bool drop);
+// A second way to a device, not over the last link of the first. False when there is none.
+bool sm_other_path(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret);
 // Window key of a request through a port to whoever is there: no two ports share one, or the silent would
 // wait for each other.
 uint64_t sm_probe_key(const struct sm_dev *d, unsigned num);
 // M_Key for requests to the device by way of that port (a switch's is port 0's).
 uint64_t sm_m_key(const struct sm_dev *d, unsigned num);
 void sm_dev_free(struct sm_dev *d);
+void sm_dev_ports_free(struct sm_dev *d);
 static inline bool dev_is_switch(const struct sm_dev *d)
 {
     return d->ni.node_type == MAD_NODE_SWITCH;
 }
 static inline bool dev_here(const struct sm *sm, const struct sm_dev *d)
 {
-    return d->seen == sm->sweep.id;
+    (void)sm;
+    return d->here;
 }
 // One request to a device outside of passes. data may be NULL.
 void sm_request(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr_id,
@@ -246,6 +307,43 @@ void sm_request(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t met
 void sm_heard(struct sm *sm, struct sm_dev *d, const struct mad_result *r);
 bool sm_port_up(const struct sm_port *p); // read in this sweep and not Down
 const char *sm_port_text(const struct sm_dev *d, unsigned num, char *buf, size_t size);
+// read.c: requests of the running sweep's reading; their answers end in sm_disc_check()
+void sm_read_desc(struct sm *sm, struct sm_dev *d, unsigned num); // num: port that it is reached by
+void sm_read_port(struct sm *sm, struct sm_dev *d, unsigned num);
+void sm_read_end_port(struct sm *sm, struct sm_dev *d, unsigned num); // PortInfo and P_Keys
+struct sm_dev *sm_read_own(struct sm *sm, const struct mad_node_info *ni);
+void sm_switch_known(struct sm *sm, struct sm_dev *d, const uint8_t *data); // SwitchInfo has come; reads on
+void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num);               // who is behind the port
+void sm_probe_ports(struct sm *sm, struct sm_dev *d); // all that are up and have not been asked in this sweep
+static inline bool sm_is_probed(const struct sm *sm, const struct sm_port *p)
+{
+    return p->probed == (uint32_t)sm->sweep.id;
+}
+void sm_unlink(struct sm *sm, struct sm_dev *d, unsigned num);
+void sm_reads_free(struct sm *sm);
+// discover.c
+void sm_discover_start(struct sm *sm);
+void sm_disc_waited(struct sm *sm, uint32_t level); // one less of what the level waits for
+void sm_disc_check(struct sm *sm);                  // is reading over?
+void sm_disc_finish(struct sm *sm);
+// partial.c
+void sm_partial_start(struct sm *sm);
+void sm_partial_check(struct sm *sm);
+void sm_partial_over(void *arg);
+void sm_partial_done(struct sm *sm);                     // frees what it holds
+void sm_partial_switch(struct sm *sm, struct sm_dev *d); // reads this one too
+// PortInfo of a switch's port was read; before: its PortState until then.
+void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t before);
+bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev *to, unsigned far);
+bool sm_port_reset(const struct sm_port *p); // in INIT
+void sm_disc_reset(struct sm *sm);
+// notes.c
+#define NOTE_LIDS 1 // as the guid of notes: of the LIDs' assignment
+void sm_note(struct sm *sm, uint64_t guid, enum finding_severity severity, const char *code,
+             const char *where, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+void sm_notes_drop(struct sm *sm, uint64_t guid);
+void sm_notes_drop_all(struct sm *sm);
+void sm_notes_find(struct sm *sm); // adds them to the sweep's findings
 // model.c
 const struct fabric *sm_model_build(struct sm *sm, struct findings *f);
 void sm_model_findings(struct sm *sm);
@@ -277,10 +375,18 @@ void sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause); // Swi
 void sm_dirty_port(struct sm *sm, struct sm_dev *d, unsigned num, const char *cause); // PortInfo of one port
 void sm_dirty_desc(struct sm *sm, struct sm_dev *d, const char *cause);               // NodeDescription
 void sm_dirty_node(struct sm *sm, struct sm_dev *d, const char *cause); // NodeInfo and all that follows
+void sm_dirty_probe(struct sm *sm, struct sm_dev *d, unsigned num, const char *cause); // who is behind it
+void sm_dirty_tables(struct sm *sm, struct sm_dev *d,
+                     const char *cause);                                // what the switch holds is not known
+void sm_dirty_mute(struct sm *sm, struct sm_dev *d, const char *cause); // it answers no more
+void sm_dirty_none(struct sm *sm);
+void sm_touch(struct sm *sm, struct sm_dev *d);
+void sm_touch_none(struct sm *sm);
 // The device that has an end port with this LID in the last finished generation; NULL. *ret_num: that port.
 struct sm_dev *sm_dev_by_lid(struct sm *sm, uint16_t lid, unsigned *ret_num);
 // trap.c
 void sm_trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
+void sm_trap_done(struct sm *sm);
 // sminfo.c
 void sm_info_asked(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
 // watch.c
