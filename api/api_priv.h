@@ -63,7 +63,9 @@ struct view { // what one fabric shows
     const struct fabric *f; // reference, taken at the first request after a change; NULL: none was looked at
     uint32_t *order;        // node indices by NodeGUID
     const struct fabric
-        *names; // simulated fabrics: the largest generation so far, so that a dead node has a name
+        *names;            // simulated fabrics: the largest generation so far, so that a dead node has a name
+    uint64_t change_sweep; // whose change is told in words
+    char change[400];
 };
 
 struct frame { // a rendered event
@@ -266,5 +268,16 @@ void jobs_done(struct api *a);
 void event_put(struct buf *b, const struct db_event *ev); // an event as JSON
 // The cursor of lists that are walked by a running number; 0 when absent. False with an answer (400).
 bool cursor_number(struct request *r, uint64_t *ret);
+const char *number_text(uint64_t v, char buf[24]);
+
+// --- render_sweep.c ---
+struct change_row { // the last sweep that found or wrote something
+    const char *text, *cause;
+    bool full;
+    int64_t at, sweep, devices, blocks, entries, paths, port_sets, mads;
+    double reaction, seconds;
+};
+extern const struct schema schema_change;
+bool change_fill(struct api *a, struct view *v, struct change_row *ret); // false: there was none
 
 #endif

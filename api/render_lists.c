@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings, sweeps, counters of MADs, events.
+// Findings, counters of MADs, events.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ bool cursor_number(struct request *r, uint64_t *ret)
     return false;
 }
 
-static const char *number_text(uint64_t v, char buf[24])
+const char *number_text(uint64_t v, char buf[24])
 {
     snprintf(buf, 24, "%llu", (unsigned long long)v);
     return buf;
@@ -83,103 +83,6 @@ void get_findings(struct request *r)
     uint64_t given = skip + l.n;
     list_end(&l, given < seen ? number_text(given, next) : NULL, (int64_t)seen,
              v->f != NULL ? (int64_t)v->f->generation : NO_INT, view_sampled(r->api, v));
-}
-
-// --- sweeps ---
-
-struct phase_row {
-    const char *name;
-    double seconds;
-    int64_t mads;
-};
-#define PHASE(f) offsetof(struct phase_row, f)
-static const struct field phase_fields[] = {
-    {.name = "name", .type = FIELD_STR, .at = PHASE(name), "phase"},
-    {.name = "seconds", .type = FIELD_NUM, .at = PHASE(seconds), "its time"},
-    {.name = "mads", .type = FIELD_INT, .at = PHASE(mads), "MADs sent in it"},
-    {0},
-};
-static const struct schema schema_phase = {
-    .name = "phase", "Part of a sweep", sizeof(struct phase_row), phase_fields};
-
-struct sweep_row {
-    const char *cause, *text;
-    bool ok;
-    double seconds;
-    int64_t id, began_at, mads, retries, timeouts, blocks, port_sets;
-    int64_t nodes_added, nodes_removed, links_added, links_removed;
-    struct items phases;
-};
-#define SWEEP(f) offsetof(struct sweep_row, f)
-static const struct field sweep_fields[] = {
-    {.name = "id", .type = FIELD_INT, .at = SWEEP(id), "number since start"},
-    {.name = "cause", .type = FIELD_STR, .at = SWEEP(cause), "why it was made"},
-    {.name = "began_at", .type = FIELD_TIME, .at = SWEEP(began_at), "when it began"},
-    {.name = "seconds", .type = FIELD_NUM, .at = SWEEP(seconds), "how long it took"},
-    {.name = "ok", .type = FIELD_BOOL, .at = SWEEP(ok), "the fabric was brought up"},
-    {.name = "text", .type = FIELD_STR, .at = SWEEP(text), "what came of it; why, when not ok"},
-    {.name = "mads", .type = FIELD_INT, .at = SWEEP(mads), "MADs sent, repeats included"},
-    {.name = "retries", .type = FIELD_INT, .at = SWEEP(retries), "repeats"},
-    {.name = "timeouts", .type = FIELD_INT, .at = SWEEP(timeouts), "requests that stayed without an answer"},
-    {.name = "lft_blocks_set", .type = FIELD_INT, .at = SWEEP(blocks), "blocks of forwarding tables written"},
-    {.name = "port_sets", .type = FIELD_INT, .at = SWEEP(port_sets), "port settings written"},
-    {.name = "nodes_added", .type = FIELD_INT, .at = SWEEP(nodes_added), "against the sweep before"},
-    {.name = "nodes_removed", .type = FIELD_INT, .at = SWEEP(nodes_removed), "against the sweep before"},
-    {.name = "links_added", .type = FIELD_INT, .at = SWEEP(links_added), "against the sweep before"},
-    {.name = "links_removed", .type = FIELD_INT, .at = SWEEP(links_removed), "against the sweep before"},
-    {.name = "phases", .type = FIELD_LIST, .at = SWEEP(phases), "in the order they began", &schema_phase},
-    {0},
-};
-const struct schema schema_sweep = {
-    .name = "sweep", "A finished sweep", sizeof(struct sweep_row), sweep_fields};
-
-static void put_sweep(struct list *l, const struct sm_sweep *s)
-{
-    struct phase_row phase[SM_PHASES_MAX];
-    for (unsigned i = 0; i < s->num_phases && i < SM_PHASES_MAX; i++)
-        phase[i] =
-            (struct phase_row){s->phase[i].name, mono_seconds(s->phase[i].ns), (int64_t)s->phase[i].mads};
-    list_item(l, &(struct sweep_row){.id = (int64_t)s->id,
-                                     .cause = s->cause,
-                                     .began_at = s->wall_ns,
-                                     .seconds = mono_seconds(s->ns),
-                                     .ok = s->ok,
-                                     .text = s->text,
-                                     .mads = (int64_t)s->mads,
-                                     .retries = (int64_t)s->retries,
-                                     .timeouts = (int64_t)s->timeouts,
-                                     .blocks = (int64_t)s->lft_blocks_set,
-                                     .port_sets = (int64_t)s->port_sets,
-                                     .nodes_added = (int64_t)s->nodes_added,
-                                     .nodes_removed = (int64_t)s->nodes_removed,
-                                     .links_added = (int64_t)s->links_added,
-                                     .links_removed = (int64_t)s->links_removed,
-                                     .phases = {phase, s->num_phases}});
-}
-
-void get_sweeps(struct request *r)
-{
-    const struct sm *sm = r->view->src->sm;
-    const struct sm_sweep *s;
-    uint64_t before, last = 0;
-    bool more = false;
-    struct list l;
-    char next[24];
-    unsigned n = 0;
-
-    if (!cursor_number(r, &before)) // the cursor is the id of the last one given: newer ones may have come
-        return;
-    list_begin(&l, r, &schema_sweep);
-    for (unsigned i = 0; sm != NULL && (s = sm_history(sm, i)) != NULL; i++, n++) {
-        if (before != 0 && s->id >= before)
-            continue;
-        more = list_full(&l);
-        if (more)
-            continue;
-        put_sweep(&l, s);
-        last = s->id;
-    }
-    list_end(&l, more ? number_text(last, next) : NULL, n, NO_INT, wall_now_ns());
 }
 
 // --- MADs ---

@@ -112,6 +112,7 @@ struct fabric_row {
     const struct routing_row *routing;
     const struct error_row *error;
     const struct other_row *other_sm;
+    const struct change_row *last_change;
     int64_t sweeps, light_sweeps, exceptions, last_sweep;
     const struct counts_row *findings;
     struct items advice;
@@ -175,6 +176,12 @@ static const struct field fabric_fields[] = {
      .at = FABRIC(last_sweep),
      "when the last sweep ended",
      .null = true},
+    {.name = "last_change",
+     .type = FIELD_OBJ,
+     .at = FABRIC(last_change),
+     "the last thing that happened to it and what was done; null when nothing has since the start",
+     &schema_change,
+     .null = true},
     {.name = "findings", .type = FIELD_OBJ, .at = FABRIC(findings), "counts by severity", &schema_counts},
     {.name = "advice",
      .type = FIELD_STRINGS,
@@ -235,6 +242,7 @@ struct fabric_space {
     struct routing_row routing;
     struct error_row error;
     struct other_row other;
+    struct change_row change;
     struct counts_row findings;
     char *advice[ADVICE_MAX];
 };
@@ -315,7 +323,7 @@ static const char *state_of(const struct view *v, const struct sm_status *st)
     return st->error.code != 0 ? "failed" : "bringing-up";
 }
 
-static void fill_sm(const struct view *v, struct fabric_row *row, struct fabric_space *s)
+static void fill_sm(struct api *a, struct view *v, struct fabric_row *row, struct fabric_space *s)
 {
     const struct sm_status *st = &s->st;
     const struct sm_sweep *last = sm_history(v->src->sm, 0);
@@ -331,6 +339,8 @@ static void fill_sm(const struct view *v, struct fabric_row *row, struct fabric_
     row->light_sweeps = (int64_t)st->light_sweeps;
     row->exceptions = st->exceptions;
     row->last_sweep = last != NULL ? last->wall_ns + last->ns : 0;
+    if (change_fill(a, v, &s->change))
+        row->last_change = &s->change;
     if (st->error.code != 0) {
         s->error = (struct error_row){st->error.text, st->error.where};
         row->error = &s->error;
@@ -410,7 +420,7 @@ static void advise_all(const struct view *v, const struct fabric *f, struct fabr
                f->num_planes);
 }
 
-static void fill_fabric(struct view *v, struct fabric_row *row, struct fabric_space *s)
+static void fill_fabric(struct api *a, struct view *v, struct fabric_row *row, struct fabric_space *s)
 {
     const struct fabric *f = view_fabric(v);
 
@@ -421,7 +431,7 @@ static void fill_fabric(struct view *v, struct fabric_row *row, struct fabric_sp
                                .findings = &s->findings};
     if (v->src->sm != NULL) {
         sm_get_status(v->src->sm, &s->st);
-        fill_sm(v, row, s);
+        fill_sm(a, v, row, s);
         fill_routing(v, row, s);
         count_findings(sm_findings(v->src->sm), &s->findings);
     } else if (v->src->offline == NULL) {
@@ -446,7 +456,7 @@ void get_fabric(struct request *r)
 {
     struct fabric_row row;
     struct fabric_space *s = xcalloc(1, sizeof(*s));
-    fill_fabric(r->view, &row, s);
+    fill_fabric(r->api, r->view, &row, s);
     answer_struct(r, 200, &schema_fabric, &row);
     space_done(s);
     free(s);
@@ -467,7 +477,7 @@ void get_fabrics(struct request *r)
     }
     list_begin(&l, r, &schema_fabric);
     for (; from < a->c.num_fabrics && !list_full(&l); from++) {
-        fill_fabric(&a->view[from], &row, s);
+        fill_fabric(a, &a->view[from], &row, s);
         list_item(&l, &row);
         space_done(s);
     }
@@ -488,7 +498,7 @@ void get_status(struct request *r)
     size_t areas = loop_stats(a->c.loop, ls, 64);
 
     for (unsigned i = 0; i < n; i++)
-        fill_fabric(&a->view[i], &f[i], &s[i]);
+        fill_fabric(a, &a->view[i], &f[i], &s[i]);
     if (areas > 64)
         areas = 64;
     for (size_t i = 0; i < areas; i++)

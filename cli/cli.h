@@ -6,7 +6,7 @@
 //     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
 //     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
 //     focus.c     the focus language                child.c  a private weftd for saved fabrics
-//     status.c show.c route.c event.c change.c      the commands
+//     status.c show.c sweep.c route.c event.c change.c      the commands
 //
 // One thread. Handlers return an exit code (enum cli_exit) and have said why on stderr where it is not 0.
 #ifndef WEFT_CLI_CLI_H
@@ -55,6 +55,9 @@ int cli_list(struct cli *c, const char *path, long long limit, json_t **ret_item
 // The node that a word names: GUID in any form, LID, name, or HOST:RAIL. Candidates are listed when it is not
 // one. *ret: an item of .../nodes.
 int cli_node(struct cli *c, const char *word, json_t **ret);
+
+// A list of the fabric as it is, with --limit.
+int cli_show_list(struct cli *c, const char *below, const struct field *fields);
 
 int cmd_status(struct cli *c);
 int cmd_node(struct cli *c);

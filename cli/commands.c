@@ -183,7 +183,13 @@ const struct command_row command_rows[] = {
      .max_args = 1,
      .options = "limit watch",
      .run = cmd_sweep,
-     .doc = "the last sweeps, newest first; or one, phase by phase",
+     .doc = "the last sweeps, newest first; or one, phase by phase, with what had happened",
+     .more =
+         "READ: devices that were read. REPAIR: seconds from the trap or light sweep that led to it to the "
+         "last\n"
+         "table block. BLOCKS: table blocks written. PATHS: (leaf switch, destination) pairs whose route is "
+         "another\n"
+         "one now.\n",
      .example = "weft sweep --limit 5\n"},
     {.name = "finding",
      .args = "[FOCUS...]",

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/text.h"
+#include "lib/mono.h"
 #include "lib/xalloc.h"
 
 #define FIELDS_MAX 40
@@ -83,11 +84,22 @@ static void put_raw(struct buf *b, const struct field *f, json_t *v)
         put_json(b, v);
 }
 
+static void put_age(struct buf *b, const char *s)
+{
+    int64_t t;
+    if (text_parse_time(s, &t) == 0)
+        text_age(b, (wall_now_ns() - t) / MONO_S);
+    else
+        buf_puts(b, s);
+}
+
 static void put_human(struct buf *b, const struct field *f, json_t *v)
 {
     bool time = f->kind == FIELD_TIME || f->kind == FIELD_TIME_MS;
     if (time && json_is_string(v))
         text_time(b, json_string_value(v), f->kind == FIELD_TIME_MS);
+    else if (f->kind == FIELD_AGE && json_is_string(v))
+        put_age(b, json_string_value(v));
     else if (f->kind == FIELD_COUNT && json_is_integer(v))
         text_count(b, json_integer_value(v));
     else if (f->kind == FIELD_SECONDS && json_is_number(v))
@@ -113,7 +125,8 @@ static void cell(struct out *o, struct buf *b, const struct field *f, json_t *it
 
 static bool is_right(const struct field *f)
 {
-    return f->kind == FIELD_NUMBER || f->kind == FIELD_COUNT || f->kind == FIELD_SECONDS;
+    return f->kind == FIELD_NUMBER || f->kind == FIELD_COUNT || f->kind == FIELD_SECONDS ||
+           f->kind == FIELD_AGE;
 }
 
 static enum colour state_colour(const char *s)
@@ -277,6 +290,14 @@ json_t *out_pack(const struct field *fields, json_t *item)
     return r;
 }
 
+json_t *out_pack_list(const struct field *fields, json_t *items)
+{
+    json_t *a = json_array(), *item;
+    size_t i;
+    json_array_foreach(items, i, item) json_array_append_new(a, out_pack(fields, item));
+    return a;
+}
+
 static void json_row(struct out *o, const struct field *fields, json_t *item)
 {
     json_t *r = out_pack(fields, item);
@@ -331,7 +352,9 @@ static void object_lines(struct out *o, const struct field *fields, json_t *obje
         width = w > width ? w : width;
     }
     for (unsigned i = 0; fields[i].key; i++) {
-        cell(o, &b, &fields[i], object);
+        struct field f = fields[i];
+        f.kind = f.kind == FIELD_AGE ? FIELD_TIME : f.kind;
+        cell(o, &b, &f, object);
         enum colour c = fields[i].flags & FIELD_STATE ? state_colour(b.data) : COLOUR_NONE;
         text_fit(&o->text, fields[i].key, width + GAP, false, o->utf8);
         colour_on(o, c);

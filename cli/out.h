@@ -21,6 +21,7 @@ enum field_kind {
     FIELD_SECONDS, // three digits after the point in tables
     FIELD_TIME,    // local time in tables
     FIELD_TIME_MS, // with milliseconds
+    FIELD_AGE,     // how long ago; a time where there is one thing only
     FIELD_PHASES,  // [{name, seconds}] in one cell
 };
 
@@ -55,6 +56,7 @@ void out_object(struct out *o, const struct field *fields, json_t *object);
 void out_record(struct out *o, const struct field *fields, json_t *item, bool first);
 void out_json(struct out *o, json_t *v);                    // as it came, indented
 json_t *out_pack(const struct field *fields, json_t *item); // the object that JSON shows
+json_t *out_pack_list(const struct field *fields, json_t *items);
 // Lines of tables; what is printed is escaped, newlines come from out_newline().
 void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void out_paint(struct out *o, enum colour c, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

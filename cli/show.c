@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists: nodes, ports, links, sweeps, findings, counters of management packets.
+// Lists: nodes, ports, links, findings, counters of management packets.
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,33 +72,6 @@ static const struct field finding_fields[] = {
     {.key = "where", .title = "WHERE", .flags = FIELD_SHRINK},
     {.key = "count", .title = "COUNT", .kind = FIELD_COUNT},
     {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK},
-    {0},
-};
-
-static const struct field sweep_fields[] = {
-    {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
-    {.key = "began_at", .title = "BEGAN", .kind = FIELD_TIME},
-    {.key = "cause", .title = "CAUSE"},
-    {.key = "ok", .title = "OK", .flags = FIELD_STATE},
-    {.key = "seconds", .title = "SECONDS", .kind = FIELD_SECONDS},
-    {.key = "mads", .title = "MADS", .kind = FIELD_COUNT},
-    {.key = "retries", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "timeouts", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "lft_blocks_set", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "port_sets", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "nodes_added", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "nodes_removed", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "links_added", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "links_removed", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "text", .title = "OUTCOME", .flags = FIELD_SHRINK},
-    {.key = "phases", .title = "PHASES", .kind = FIELD_PHASES, .flags = FIELD_SHRINK},
-    {0},
-};
-
-static const struct field phase_fields[] = {
-    {.key = "name", .title = "PHASE"},
-    {.key = "seconds", .title = "SECONDS", .kind = FIELD_SECONDS},
-    {.key = "mads", .title = "MADS", .kind = FIELD_COUNT},
     {0},
 };
 
@@ -199,21 +172,13 @@ static int show_list(struct cli *c, const char *below, const struct query *q)
     return rc;
 }
 
-static json_t *packed_list(const struct field *fields, json_t *items)
-{
-    json_t *a = json_array(), *item;
-    size_t i;
-    json_array_foreach(items, i, item) json_array_append_new(a, out_pack(fields, item));
-    return a;
-}
-
 static void show_with(struct cli *c, const struct field *fields, json_t *one, const char *key,
                       const struct field *sub_fields)
 {
     json_t *list = json_object_get(one, key);
     if (c->out.format == OUT_JSON) {
         json_t *o = out_pack(fields, one);
-        json_object_set_new(o, key, packed_list(sub_fields, list));
+        json_object_set_new(o, key, out_pack_list(sub_fields, list));
         out_json(&c->out, o);
         json_decref(o);
         return;
@@ -438,48 +403,13 @@ int cmd_finding(struct cli *c)
     return rc;
 }
 
-static int show_sweep(struct cli *c, long long id)
+int cli_show_list(struct cli *c, const char *below, const struct field *fields)
 {
-    struct buf path = {0};
-    json_t *items = NULL, *s;
-    size_t i;
-
-    int rc = cli_fabric(c);
-    if (rc != CLI_OK)
-        return rc;
-    buf_printf(&path, "%s/sweeps", c->fabric);
-    rc = cli_list(c, path.data, 0, &items);
-    buf_done(&path);
-    if (rc != CLI_OK)
-        return rc;
-    rc = -1;
-    json_array_foreach(items, i, s)
-    {
-        if (js_int(s, "id") != id)
-            continue;
-        show_with(c, sweep_fields, s, "phases", phase_fields);
-        rc = CLI_OK;
-    }
-    json_decref(items);
-    if (rc != CLI_OK)
-        rc = cli_fail(CLI_USAGE, c->args.word[0], "no such sweep is remembered; see: weft sweep");
-    return rc;
-}
-
-int cmd_sweep(struct cli *c)
-{
-    struct query q = {.fields = sweep_fields};
-    long long id;
-
-    if (c->args.num_words == 0)
-        return show_list(c, "sweeps", &q);
-    if (text_parse_count(c->args.word[0], 0, INT64_MAX, &id) != 0)
-        return cli_fail(CLI_USAGE, c->args.word[0], "not the id of a sweep; see: weft sweep");
-    return show_sweep(c, id);
+    struct query q = {.fields = fields};
+    return show_list(c, below, &q);
 }
 
 int cmd_mad(struct cli *c)
 {
-    struct query q = {.fields = mad_fields};
-    return show_list(c, "mads", &q);
+    return cli_show_list(c, "mads", mad_fields);
 }

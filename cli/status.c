@@ -144,6 +144,48 @@ static void route_line(struct out *o, json_t *f)
     }
 }
 
+static void age_of(struct out *o, const char *when)
+{
+    struct buf age = {0};
+    int64_t at;
+    if (text_parse_time(when, &at) != 0)
+        return;
+    text_age(&age, (wall_now_ns() - at) / MONO_S);
+    out_printf(o, "%s ago", age.data);
+    buf_done(&age);
+}
+
+// What happened last and what was done about it.
+static void change_line(struct out *o, json_t *f)
+{
+    json_t *c = json_object_get(f, "last_change");
+    double after = js_num(c, "reaction_seconds");
+
+    if (!json_is_object(c))
+        return;
+    label(o, "change");
+    age_of(o, js_str(c, "at"));
+    out_printf(o, ": %s; ", js_str(c, "text"));
+    if (js_true(c, "full"))
+        out_printf(o, "the whole fabric read, ");
+    else if (js_int(c, "devices") > 0) {
+        count_of(o, js_int(c, "devices"), "device", "devices");
+        out_printf(o, " read, ");
+    }
+    if (js_int(c, "lft_blocks_set") > 0)
+        count_of(o, js_int(c, "lft_blocks_set"), "block written, ", "blocks written, ");
+    else
+        out_printf(o, "no table written, ");
+    if (js_int(c, "paths_moved") > 0)
+        count_of(o, js_int(c, "paths_moved"), "path moved, ", "paths moved, ");
+    if (after > 0)
+        out_printf(o, "tables right after %.*f %s, ", after < 0.01, after < 1 ? after * 1e3 : after,
+                   after < 1 ? "ms" : "s");
+    count_of(o, js_int(c, "mads"), "MAD", "MADs");
+    out_printf(o, " (weft sweep %lld)", js_int(c, "sweep"));
+    out_wrap(o, LABEL);
+}
+
 static void sweep_line(struct out *o, json_t *s)
 {
     struct buf age = {0};
@@ -243,6 +285,7 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
         sm_line(o, f);
         route_line(o, f);
         sweep_line(o, s);
+        change_line(o, f);
         finding_line(o, f);
         problem_lines(o, f);
         json_decref(s);

@@ -35,9 +35,23 @@ struct fab {
     struct loop_task reopen;
 };
 
+// Events of a sweep carry its id.
+static const char *event_data(const struct fab *f, char *buf, size_t size)
+{
+    struct sm_status st;
+    buf[0] = 0;
+    if (f->sm == NULL) // it is only being made
+        return buf;
+    sm_get_status(f->sm, &st);
+    if (st.sweeping)
+        snprintf(buf, size, "{\"sweep\": %llu}", (unsigned long long)st.sweeps + 1);
+    return buf;
+}
+
 static void on_event(void *arg, const struct sm_event *ev)
 {
     struct fab *f = arg;
+    char data[60];
     if (f->env.db == NULL)
         return;
     uint64_t id = db_event_add(f->env.db, &(struct db_event){
@@ -47,7 +61,7 @@ static void on_event(void *arg, const struct sm_event *ev)
                                               .severity = ev->severity,
                                               .subject = ev->subject,
                                               .text = ev->text,
-                                              .data = "",
+                                              .data = event_data(f, data, sizeof(data)),
                                           });
     if (*f->env.api != NULL)
         api_event(*f->env.api, id);

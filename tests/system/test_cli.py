@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 
@@ -391,6 +392,40 @@ def test_follow_and_sim_link(d):
     assert rows(last)[0]["id"] == str(event["id"])
     assert json.loads(ok(d.weft("sim", "link", "up", "leaf-su01-rail0", "33", "-o", "json")))["ok"] is True
     wait_for(lambda: len(json.loads(ok(d.weft("link", "-o", "json")))) == links, "the link to return")
+
+
+def test_last_change(d):
+    """What happened, and what was done about it: in the status, in the sweep's events, and the same over REST."""
+    links = len(json.loads(ok(d.weft("link", "-o", "json"))))
+    ok(d.weft("sim", "link", "down", "leaf-su01-rail1", "34"))
+    wait_for(lambda: len(json.loads(ok(d.weft("link", "-o", "json")))) == links - 1, "the link to go")
+    change = d.get("/fabrics/default")["last_change"]
+    assert "leaf-su01-rail1[34]" in change["text"] and change["lft_blocks_set"] > 0 and change["mads"] > 0
+    line = re.search(r"^  change   \d+ s ago: (.*)$", ok(d.weft("status")), re.M)[1]
+    assert change["text"] in line and f"{change['lft_blocks_set']} block" in line and f"weft sweep {change['sweep']})" in line
+    sweep = json.loads(ok(d.weft("sweep", change["sweep"], "-o", "json")))
+    assert [e["text"] for e in sweep["events"] if e["kind"] == "link-removed"] == [change["text"]]
+    assert sweep["links_removed"] == 1
+    assert "link-removed" in ok(d.weft("sweep", change["sweep"]))
+    # A sweep that finds nothing is no change.
+    ok(d.weft("resweep", "--wait"))
+    assert d.get("/fabrics/default")["last_change"] == change
+    ok(d.weft("sim", "link", "up", "leaf-su01-rail1", "34"))
+    wait_for(lambda: "added" in d.get("/fabrics/default")["last_change"]["text"], "the link to return")
+
+
+def test_old_events_go():
+    with Daemon(simulate="rail-64") as daemon:
+        daemon.up()
+        assert daemon.stop() == 0
+        with sqlite3.connect(daemon.dir / "state" / "meta.db") as db:
+            column = next(r[1] for r in db.execute("PRAGMA table_info(event)") if "wall" in r[1])
+            n, = db.execute("SELECT count(*) FROM event").fetchone()
+            db.execute(f"UPDATE event SET {column} = {column} - 91 * 86400000000000 WHERE id = 1")
+        assert n > 0
+        daemon.start()
+        daemon.up()
+        assert all(e["id"] > 1 for e in daemon.get("/events")["items"])
 
 
 def test_follow_ends_when_interrupted(d):

@@ -201,7 +201,7 @@ static const struct {
     {"/status#loop", "area calls seconds max_seconds slow"},
     {"/fabrics/live",
      "name transport state sm generation nodes switches cas routers hosts links tiers sus rails "
-     "routing error other_sm sweeps light_sweeps exceptions last_sweep findings advice"},
+     "routing error other_sm last_change sweeps light_sweeps exceptions last_sweep findings advice"},
     {"/fabrics/live#sm", "state lid port_guid priority"},
     {"/fabrics/live#routing",
      "engine why top_guid verified pairs disconnected max_hops counter_example lids"},
@@ -215,9 +215,10 @@ static const struct {
     {"/fabrics/live/links#items", "a z link gbps kind state"},
     {"/fabrics/live/routes?from=1&to=2", "from to lid hops reached text"},
     {"/fabrics/live/routes?from=1&to=2#hops", "guid name in out link"},
-    {"/fabrics/live/sweeps#items", "id cause began_at seconds ok text mads retries timeouts lft_blocks_set "
-                                   "port_sets nodes_added nodes_removed "
-                                   "links_added links_removed phases"},
+    {"/fabrics/live/sweeps#items",
+     "id cause began_at seconds ok text full devices reaction_seconds mads retries "
+     "timeouts lft_blocks_set lft_entries paths_moved port_sets nodes_added nodes_removed "
+     "links_added links_removed phases"},
     {"/fabrics/live/mads#items",
      "method attribute requests sent retries timeouts refused undeliverable late"},
     {"/events#items", "id time fabric kind severity subject text data"},
