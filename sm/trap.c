@@ -515,7 +515,7 @@ static void port_errors_trap(struct sm *sm, const struct trap *tr)
     struct mad_trap_129 x;
 
     mad_trap_129_decode(tr->n.data_details, &x);
-    if (!about_sender(sm, tr, x.lid))
+    if (!about_sender(sm, tr, x.lid) || tr->s->count > ANSWERS)
         return;
     unsigned num = dev_is_switch(tr->d) || x.port_num != 0 ? x.port_num : tr->num;
     if (num > tr->d->ni.num_ports)
@@ -696,7 +696,7 @@ void sm_trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from)
         look_at(sm, &tr);
 }
 
-// Also the traps of a window that are not answered are looked at: a reading costs nothing while one is due.
+// What of a slot is due is done; returns when to look again, INT64_MAX for not.
 static int64_t slot_due(struct sm *sm, struct slot *s, int64_t now)
 {
     struct sm_traps *t = sm->traps;
