@@ -7,12 +7,17 @@
 // at the first Set. Loop thread only.
 //
 // Files: sim.c, sim_view.c (what tests look at), sim_queue.c (events, time), sim_route.c (movement),
-// sim_client.c (transports), sim_smp.c (agent), sim_port.c (PortInfo, links), sim_tables.c, sim_trap.c,
-// sim_pma.c.
+// sim_client.c (transports), sim_smp.c (agent), sim_port.c (PortInfo, links), sim_tables.c, sim_keys.c
+// (M_Key, P_Key, Q_Key), sim_trap.c, sim_pma.c, sim_mcast.c (multicast packets); what is done to it:
+// sim_links.c, sim_boot.c, sim_notice.c; who lives in it: sim_sm.c (a second manager), sim_hosts.c.
 //
-// Departures from the standard: no data plane but sim_traffic() and no multicast delivery; SLs and VLs are
-// stored and carry nothing; P_Keys of GMPs are checked only with opts.p_key_check. Departures from style:
-// header bytes of a MAD are read in place here too (sim_priv.h), since every hop reads them.
+// A node has two names: the GUID it says (which may be another's: sim_guid_duplicate()) and its label, by
+// which commands and tests name it.
+//
+// Departures from the standard: no data plane but sim_traffic() and sim_multicast(); SLs and VLs are stored
+// and carry nothing; P_Keys and Q_Keys of GMPs are checked only with opts.p_key_check, opts.q_key_check.
+// Departures from style: header bytes of a MAD are read in place here too (sim_priv.h), since every hop
+// reads them.
 #include "sim/sim_priv.h"
 
 #include <errno.h>
@@ -91,7 +96,11 @@ static void port_caps(struct sim *s, struct sim_port *p, const struct port_attrs
     pi->capability_mask2 = a->cap_mask2;
     if (!sw)
         return;
-    pi->capability_mask |= MAD_CAP_IS_MULTICAST_FDB_TOP_SUPPORTED;
+    pi->capability_mask &= ~MAD_CAP_IS_MULTICAST_FDB_TOP_SUPPORTED;
+    if (!s->o.no_mcast_top)
+        pi->capability_mask |= MAD_CAP_IS_MULTICAST_FDB_TOP_SUPPORTED;
+    if (s->o.p_key_check)
+        pi->capability_mask |= MAD_CAP_IS_P_KEY_SWITCH_EXTERNAL_PORT_TRAP_SUPPORTED;
     pi->capability_mask2 &= (uint16_t)~MAD_CAP2_IS_SWITCH_PORT_STATE_TABLE_SUPPORTED;
     if (s->o.port_state_table)
         pi->capability_mask2 |= MAD_CAP2_IS_SWITCH_PORT_STATE_TABLE_SUPPORTED;
@@ -123,11 +132,12 @@ static uint8_t lanes_up_to(uint8_t width)
 static void make_port(struct sim *s, uint32_t i, const struct port *fp, bool ext_node)
 {
     struct sim_port *p = &s->port[i];
-    *p = (struct sim_port){.node = fp->node.i, .peer = NONE, .clients = NONE, .num = fp->num};
+    *p = (struct sim_port){.node = fp->node.i, .peer = NONE, .clients = NONE, .traps = NONE, .num = fp->num};
     const struct sim_node *n = node_of(s, p);
     bool end = !is_switch(n) || fp->num == 0;
     if (end) {
         p->guid = fp->guid ? fp->guid : n->guid + (is_switch(n) ? 0 : fp->num);
+        p->label = p->guid;
         u64map_set(&s->by_port_guid, p->guid, i);
     }
     if (port_valid(fp->peer) && fp->peer.i != i && fp->num != 0)
@@ -166,7 +176,7 @@ static void make_switch(struct sim *s, struct sim_node *n, const struct node *fn
     lft_forget(s, w);
 }
 
-static void set_desc(struct sim_node *n, const char *text)
+void node_set_desc(struct sim_node *n, const char *text)
 {
     memset(n->desc, 0, sizeof(n->desc));
     memcpy(n->desc, text, strnlen(text, sizeof(n->desc))); // 64 bytes need no NUL
@@ -191,7 +201,9 @@ static void make_node(struct sim *s, const struct fabric *f, uint32_t i)
         .num_ports = fn->num_ports,
         .slow = 1,
     };
-    set_desc(n, fabric_desc(f, fn));
+    node_set_desc(n, fabric_desc(f, fn));
+    n->label = n->guid;
+    n->own_sys = n->sys_guid;
     u64map_set(&s->by_guid, n->guid, i);
     if (is_switch(n))
         make_switch(s, n, fn);
@@ -248,6 +260,7 @@ struct sim *sim_new(struct loop *l, const struct fabric *f, const struct sim_opt
     if (s->o.vl15_buffer == 0)
         s->o.vl15_buffer = 64;
     rng_init(&s->rng, s->o.seed);
+    s->free_trap = NONE;
     s->num_nodes = f->num_nodes;
     s->num_ports = f->num_ports;
     s->node = xcalloc(f->num_nodes + 1, sizeof(*s->node));
@@ -282,6 +295,9 @@ void sim_free(struct sim *s)
     u64map_done(&s->by_port_guid);
     free(s->client);
     free(s->trap);
+    free(s->flap);
+    free(s->sm);
+    sim_hosts_stop(s);
     free(s->node);
     free(s->port);
     free(s->sw);
@@ -290,188 +306,23 @@ void sim_free(struct sim *s)
     free(s);
 }
 
-// --- what is done to it ---
+// --- names ---
 
+// The maps forget nothing: what is gone is mapped to NONE.
 struct sim_node *sim_node_by_guid(const struct sim *s, uint64_t guid)
 {
     uint32_t i;
-    return u64map_get(&s->by_guid, guid, &i) ? &s->node[i] : NULL;
+    return u64map_get(&s->by_guid, guid, &i) && i != NONE ? &s->node[i] : NULL;
+}
+
+struct sim_port *sim_port_by_guid(const struct sim *s, uint64_t port_guid)
+{
+    uint32_t i;
+    return u64map_get(&s->by_port_guid, port_guid, &i) && i != NONE ? &s->port[i] : NULL;
 }
 
 struct sim_port *sim_port_by(const struct sim *s, uint64_t node_guid, unsigned num)
 {
     const struct sim_node *n = sim_node_by_guid(s, node_guid);
     return n ? port_at(s, n, num) : NULL;
-}
-
-int sim_link_set(struct sim *s, uint64_t node_guid, unsigned port, bool up)
-{
-    struct sim_port *p = sim_port_by(s, node_guid, port);
-    if (!p || p->peer == NONE)
-        return -ENOENT;
-    sim_touch(s);
-    p->unplugged = peer_of(s, p)->unplugged = !up;
-    if (up)
-        link_try_up(s, p);
-    else
-        link_down(s, p, NULL);
-    return 0;
-}
-
-int sim_recable(struct sim *s, uint64_t a_guid, unsigned a_port, uint64_t z_guid, unsigned z_port)
-{
-    struct sim_port *a = sim_port_by(s, a_guid, a_port), *z = sim_port_by(s, z_guid, z_port);
-    if (!a || !z)
-        return -ENOENT;
-    if (a == z || a->num == 0 || z->num == 0)
-        return -EINVAL;
-    sim_touch(s);
-    struct sim_port *ends[] = {a, z};
-    for (unsigned i = 0; i < 2; i++) {
-        link_down(s, ends[i], NULL);
-        if (ends[i]->peer != NONE)
-            peer_of(s, ends[i])->peer = NONE;
-        ends[i]->peer = NONE;
-        ends[i]->unplugged = ends[i]->training = false;
-    }
-    a->peer = port_index(s, z);
-    z->peer = port_index(s, a);
-    link_try_up(s, a);
-    return 0;
-}
-
-int sim_node_kill(struct sim *s, uint64_t node_guid, bool dead)
-{
-    struct sim_node *n = sim_node_by_guid(s, node_guid);
-    if (!n)
-        return -ENOENT;
-    n->dead = dead;
-    return 0;
-}
-
-int sim_node_slow(struct sim *s, uint64_t node_guid, unsigned factor)
-{
-    struct sim_node *n = sim_node_by_guid(s, node_guid);
-    if (!n)
-        return -ENOENT;
-    n->slow = (uint16_t)(factor < 1 ? 1 : factor > 10000 ? 10000 : factor);
-    return 0;
-}
-
-static void forget_port(struct sim *s, struct sim_port *p)
-{
-    uint32_t cap_sm =
-        p->pi.capability_mask & MAD_CAP_IS_SM; // its manager, if any, is our client and lives on
-    tables_forget(s, p);
-    port_power_up(s, p);
-    p->pi.capability_mask |= cap_sm;
-    if (p->guid)
-        trap_forget(s, p);
-}
-
-int sim_node_reboot(struct sim *s, uint64_t node_guid)
-{
-    struct sim_node *n = sim_node_by_guid(s, node_guid);
-    if (!n)
-        return -ENOENT;
-    sim_touch(s);
-    unsigned first = is_switch(n) ? 0 : 1;
-    if (is_switch(n)) {
-        struct sim_switch *w = &s->sw[n->sw];
-        w->si.linear_fdb_top = w->si.multicast_fdb_top = 0;
-        w->si.life_time_value = w->si.default_port = 0;
-        w->si.default_multicast_primary_port = w->si.default_multicast_not_primary_port = 0;
-        lft_forget(s, w);
-    }
-    for (unsigned i = first; i <= n->num_ports; i++)
-        forget_port(s, port_at(s, n, i));
-    for (unsigned i = 1; i <= n->num_ports; i++) {
-        link_down(s, port_at(s, n, i), NULL);
-        link_try_up(s, port_at(s, n, i));
-    }
-    return 0;
-}
-
-int sim_switch_reboot(struct sim *s, uint64_t node_guid)
-{
-    const struct sim_node *n = sim_node_by_guid(s, node_guid);
-    if (n && !is_switch(n))
-        return -EINVAL;
-    return sim_node_reboot(s, node_guid);
-}
-
-int sim_node_desc(struct sim *s, uint64_t node_guid, const char *desc)
-{
-    struct sim_node *n = sim_node_by_guid(s, node_guid);
-    if (!n)
-        return -ENOENT;
-    sim_touch(s);
-    set_desc(n, desc);
-    trap_local_change(s, &s->port[n->first_port], true);
-    return 0;
-}
-
-void sim_set_loss(struct sim *s, double loss)
-{
-    s->o.loss = loss;
-}
-
-static int not_kept(struct sim_node *n, uint16_t attr_id, const struct mad_field *field, bool on)
-{
-    for (uint32_t i = 0; i < n->num_not_kept; i++) {
-        if (n->not_kept[i].attr_id != attr_id || n->not_kept[i].field != field)
-            continue;
-        if (!on)
-            n->not_kept[i] = n->not_kept[--n->num_not_kept];
-        return 0;
-    }
-    if (!on)
-        return 0;
-    n->not_kept = xreallocarray(n->not_kept, n->num_not_kept + 1, sizeof(*n->not_kept));
-    n->not_kept[n->num_not_kept++] = (struct not_kept){attr_id, field};
-    return 0;
-}
-
-int sim_set_not_kept(struct sim *s, uint64_t node_guid, uint16_t attr_id, bool on)
-{
-    struct sim_node *n = sim_node_by_guid(s, node_guid);
-    return n ? not_kept(n, attr_id, NULL, on) : -ENOENT;
-}
-
-int sim_set_field_not_kept(struct sim *s, uint64_t node_guid, uint16_t attr_id, const char *field, bool on)
-{
-    struct sim_node *n = sim_node_by_guid(s, node_guid);
-    if (!n)
-        return -ENOENT;
-    const struct mad_field *row = NULL;
-    if (attr_id == MAD_ATTR_PORT_INFO)
-        row = mad_field_find(&mad_attr_port_info, field);
-    else if (attr_id == MAD_ATTR_SWITCH_INFO)
-        row = mad_field_find(&mad_attr_switch_info, field);
-    return row ? not_kept(n, attr_id, row, on) : -EINVAL;
-}
-
-int sim_set_lft(struct sim *s, uint64_t switch_guid, const uint8_t *entry, unsigned lids, uint16_t top)
-{
-    const struct sim_node *n = sim_node_by_guid(s, switch_guid);
-    if (!n || !is_switch(n))
-        return -ENOENT;
-    struct sim_switch *w = &s->sw[n->sw];
-    if (lids > w->lft_entries || top >= w->lft_entries)
-        return -EINVAL;
-    lft_preload(s, w, entry, lids);
-    w->si.linear_fdb_top = top;
-    return 0;
-}
-
-int sim_raise_trap(struct sim *s, uint64_t node_guid, unsigned port, uint16_t trap_number)
-{
-    struct sim_port *p = sim_port_by(s, node_guid, port);
-    if (!p)
-        return -ENOENT;
-    if (trap_number < MAD_TRAP_LOCAL_LINK_INTEGRITY || trap_number > MAD_TRAP_FLOW_CONTROL_WATCHDOG)
-        return -EINVAL;
-    sim_touch(s);
-    trap_port_errors(s, end_port(s, p), port, trap_number);
-    return 0;
 }

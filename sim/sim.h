@@ -57,9 +57,9 @@ struct transport *sim_attach(struct sim *s, uint64_t port_guid, struct err *e);
 // Links
 int sim_link_set(struct sim *s, uint64_t node_guid, unsigned port,
                  bool up); // trap 128 from both ends when they can send one
-// Down now, up after down_ns, down again after another up_ns, `times` in all (at least 1). 0 ns: in the same
-// instant, so that only INIT and the PortStateChange bit (and traps, if they arrive) tell. Another
-// sim_link_flap() or sim_link_set() of either end ends it. -EINVAL for negative times.
+// Down now, up after down_ns, down again after another up_ns, `times` in all (1..1,000,000). 0 ns: in the
+// same instant, so that only INIT and the PortStateChange bit (and traps, if they arrive) tell. Another
+// sim_link_flap() or sim_link_set() of either end ends it. -EINVAL for what is out of range.
 int sim_link_flap(struct sim *s, uint64_t node_guid, unsigned port, int64_t down_ns, int64_t up_ns,
                   unsigned times);
 // Moves the cable at a's port to z's port; what was in z's port hangs loose then. -EINVAL for the same port.

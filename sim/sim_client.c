@@ -33,6 +33,7 @@ static int client_send(struct transport *t, const uint8_t *mad, const struct mad
         wire_put_u64(f->sgid + 8, s->port[c->port].guid);
     }
     f->src_qp = f->vl15 ? 0 : 1;
+    f->q_key = to->qkey;
     s->stats.mads++;
     flight_ready(s, f);
     return 0;
@@ -76,13 +77,20 @@ static int client_issm(struct transport *t, bool on, struct err *e)
     sim_touch(s);
     if (c->issm == on)
         return 0;
-    if (on && client_has_sm(s, p))
+    if (on && (client_has_sm(s, p) || sm_is_at(s, p)))
         return err_set(e, -EBUSY, c->device, "another subnet manager holds the issm device of this port");
     c->issm = on;
     p->pi.capability_mask =
         on ? p->pi.capability_mask | MAD_CAP_IS_SM : p->pi.capability_mask & ~MAD_CAP_IS_SM;
-    trap_local_change(s, p, false);
+    trap_local_change(s, p, 0);
     return 0;
+}
+
+void client_drop_sm(struct sim *s, struct sim_port *end)
+{
+    for (uint32_t i = end->clients; i != NONE; i = s->client[i]->next)
+        if (s->client[i]->issm)
+            (void)client_issm(&s->client[i]->t, false, NULL);
 }
 
 static void unlink_client(struct sim *s, struct client *c)
@@ -157,14 +165,17 @@ static uint32_t free_slot(struct sim *s)
 struct transport *sim_attach(struct sim *s, uint64_t port_guid, struct err *e)
 {
     uint32_t port = s->default_port;
+    const struct sim_port *named = sim_port_by_guid(s, port_guid);
     if (port_guid == 0 && port == NONE) {
         err_set(e, -ENODEV, "simulator", "the fabric has no adapter that a subnet manager could sit on");
         return NULL;
     }
-    if (port_guid != 0 && !u64map_get(&s->by_port_guid, port_guid, &port)) {
+    if (port_guid != 0 && !named) {
         err_set(e, -ENOENT, "simulator", "no end port with PortGUID " GUID_FMT, GUID_ARG(port_guid));
         return NULL;
     }
+    if (named)
+        port = port_index(s, named);
     struct client *c = xcalloc(1, sizeof(*c));
     uint32_t slot = free_slot(s);
     s->client[slot] = c;

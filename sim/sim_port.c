@@ -162,6 +162,7 @@ static void go_active(struct sim *s, struct sim_port *p)
 {
     struct sim_port *peer = peer_of(s, p);
     p->pi.port_state = MAD_PORT_ACTIVE;
+    host_tell(s, p, HOST_ACTIVE);
     if (peer && peer->pi.port_state == MAD_PORT_ARMED && s->o.auto_active > 0 &&
         rng_double(&s->rng) < s->o.auto_active)
         event_at(s, EV_GO_ACTIVE, port_index(s, peer), s->now + s->o.auto_active_ns);
@@ -201,6 +202,7 @@ uint16_t port_info_set(struct sim *s, struct sma_req *r)
         (port0 && want.port_state != MAD_PORT_NO_CHANGE))
         return MAD_STATUS_BAD_VALUE;
     r->reregister = end && want.client_reregister && p->pi.capability_mask & REREGISTER;
+    uint16_t lid = p->pi.lid, sm_lid = p->pi.master_sm_lid;
     if (end)
         store_end_fields(p, &want);
     if (!base0) {
@@ -214,6 +216,8 @@ uint16_t port_info_set(struct sim *s, struct sma_req *r)
     }
     if (!port0)
         apply_states(s, p, want.port_physical_state, want.port_state);
+    if (r->reregister || p->pi.lid != lid || p->pi.master_sm_lid != sm_lid)
+        host_tell(s, p, HOST_RESTART);
     return 0;
 }
 
@@ -260,33 +264,38 @@ static void end_down(struct sim *s, struct sim_port *p, const struct sim_port *b
         return;
     p->counter[SIM_LINK_DOWNED]++;
     announce(s, p, by_set);
+    host_tell(s, p, HOST_DOWN);
 }
 
 void link_down(struct sim *s, struct sim_port *p, const struct sim_port *by_set)
 {
     struct sim_port *peer = peer_of(s, p);
+    p->training = false; // begins anew
     end_down(s, p, by_set);
-    if (peer)
-        end_down(s, peer, by_set);
+    if (!peer)
+        return;
+    peer->training = false;
+    end_down(s, peer, by_set);
 }
 
 static bool may_train(const struct sim *s, const struct sim_port *p)
 {
     const struct sim_port *peer = peer_of(s, p);
     return peer && !p->unplugged && !peer->unplugged && !p->disabled && !peer->disabled &&
+           node_of(s, p)->down_until <= s->now && node_of(s, peer)->down_until <= s->now &&
            p->pi.port_state == MAD_PORT_DOWN && peer->pi.port_state == MAD_PORT_DOWN;
 }
 
 void link_try_up(struct sim *s, struct sim_port *p)
 {
-    if (!may_train(s, p) || p->training)
+    if (!may_train(s, p) || p->training || peer_of(s, p)->training)
         return;
-    if (s->o.train_ns == 0) {
-        link_trained(s, p);
-        return;
-    }
     p->training = true;
-    event_at(s, EV_LINK_UP, port_index(s, p), s->now + s->o.train_ns);
+    p->train_due = s->now + s->o.train_ns;
+    if (s->o.train_ns == 0)
+        link_trained(s, p);
+    else
+        event_at(s, EV_LINK_UP, port_index(s, p), p->train_due);
 }
 
 static unsigned highest(unsigned mask)
@@ -323,6 +332,8 @@ static void negotiate(struct mad_port_info *a, struct mad_port_info *z, unsigned
 void link_trained(struct sim *s, struct sim_port *p)
 {
     struct sim_port *peer = peer_of(s, p);
+    if (!p->training || p->train_due != s->now)
+        return; // of a training that was broken off
     p->training = false;
     if (!may_train(s, p))
         return;
@@ -338,6 +349,7 @@ void port_saw_traffic(struct sim *s, struct sim_port *p)
     if (p->pi.port_state != MAD_PORT_ARMED)
         return;
     p->pi.port_state = MAD_PORT_ACTIVE; // no PortStateChange: that tells of links that came or went
+    host_tell(s, p, HOST_ACTIVE);
 }
 
 // --- Mellanox ExtPortInfo: FDR10 ---

@@ -66,19 +66,22 @@ static inline void wire_put_u64(uint8_t *p, uint64_t v)
 
 struct sim_port {
     struct mad_port_info pi; // what the device knows; what a Get shows is derived (sim_port.c)
-    uint64_t guid;           // end ports
+    uint64_t guid;           // end ports: what it says
+    uint64_t label;          // end ports: its own, by which it is named here
     uint32_t node;
     uint32_t peer;    // port at the other end of the cable, NONE
     uint32_t clients; // first attached transport, index into sim.client, NONE
     uint8_t num;
     bool unplugged; // the cable, or one of its ends, is cut
     bool disabled;  // PortPhysicalState Disabled was set
-    bool training;  // an EV_LINK_UP is on its way
+    bool training;  // an EV_LINK_UP is on its way, for train_due
     bool fdr10;
-    uint8_t lanes; // widths the cable can carry
-    bool lease_runs;
+    uint8_t lanes;        // widths the cable can carry
+    bool lease_runs;      // an EV_LEASE is on its way, for lease_end
     uint32_t reregisters; // ClientReregister was set so often
-    int64_t lease_end;
+    uint32_t traps;       // first of its slots in sim.trap, NONE
+    int64_t train_due, lease_end;
+    int64_t security_next; // no trap 256..259 is raised before
     // Tables as they stand on the wire, allocated at the first Set; NULL reads as after power-up.
     uint8_t *p_keys; // p_key_blocks() * 64
     uint8_t *sltovl; // switch: by input port, 8 bytes each; adapter: 8 bytes
@@ -103,19 +106,27 @@ struct not_kept { // a field, or a whole attribute when field is NULL
 };
 
 struct sim_node {
-    uint64_t guid, sys_guid;
-    uint32_t first_port; // of port 0 (switch) or 1
-    uint32_t sw;         // index into sim.sw, NONE
+    uint64_t guid, sys_guid; // what it says
+    uint64_t label, own_sys; // its own; it is named by the label here
+    uint32_t first_port;     // of port 0 (switch) or 1
+    uint32_t sw;             // index into sim.sw, NONE
     uint32_t vendor_id, revision;
     uint16_t device_id, partition_cap;
     uint8_t type, num_ports;
     bool dead;
-    uint16_t slow;      // service time is multiplied by this
-    uint32_t queued;    // in the agent's queue
-    int64_t busy_until; // of the agent
+    bool os_down;         // of the computer around it: an EV_OS_UP is on its way, for os_due
+    uint16_t slow;        // service time is multiplied by this
+    uint32_t queued;      // in the agent's queue
+    uint32_t lose_traps;  // so many more are lost; UINT32_MAX: all
+    int64_t delay;        // added to the service time
+    int64_t busy_until;   // of the agent
+    int64_t silent_until; // it boots
+    int64_t down_until;   // its links do not train before
+    int64_t os_due;
     struct not_kept *not_kept;
     uint32_t num_not_kept;
     char desc[64];
+    char os_desc[64]; // what comes back when the operating system is up
 };
 
 // A MAD under way. Owned by the queue it stands in: ready list, event heap, or the function that runs it.
@@ -139,7 +150,7 @@ struct flight {
     uint16_t p_key;
     bool grh;
     uint8_t sgid[16];
-    uint32_t src_qp;
+    uint32_t src_qp, q_key;
     uint8_t mad[MAD_SIZE];
 };
 
@@ -148,6 +159,12 @@ enum ev_kind {
     EV_TRAP,      // a notice is repeated: index into sim.trap
     EV_LINK_UP,   // training of a port's link ends
     EV_GO_ACTIVE, // an ARMED port saw traffic
+    EV_LEASE,     // an M_Key's lease ends at a port
+    EV_FLAP,      // a cable is pulled or plugged again: index into sim.flap
+    EV_BOOT,      // the links of a node may train
+    EV_OS_UP,     // the computer around an adapter is up
+    EV_SM,        // a played manager polls: index into sim.sm
+    EV_HOST,      // a live host has something to do: index into sim.host
 };
 struct ev {
     int64_t due;
@@ -160,11 +177,22 @@ struct ev {
 struct sim_trap { // sent, not yet repressed
     bool used;
     uint32_t port; // end port it is sent from
+    uint32_t next; // of the port, or free
     uint32_t gen;  // of the slot, so that a stale EV_TRAP is recognised
-    uint16_t number;
     uint16_t repeats;
     uint8_t notice[MAD_SMP_DATA_SIZE];
 };
+
+struct sim_flap {
+    bool used;
+    uint32_t port;
+    uint32_t left; // times down after this one
+    int64_t due, down_ns, up_ns;
+};
+
+// TIDs of requests that are not a client's have these in their high half.
+#define COOKIE_SM 0xfffffffeu
+#define COOKIE_HOST 0xfffffffdu
 
 struct client {
     struct transport t;
@@ -205,8 +233,15 @@ struct sim {
     struct client **client; // pointers: a struct transport must not move
     uint32_t num_clients;
     struct sim_trap *trap;
-    uint32_t num_traps;
+    uint32_t num_traps, free_trap; // slots; first free one, NONE
+    uint32_t traps_pending;
     uint64_t trap_tid;
+    double trap_loss;
+    struct sim_flap *flap;
+    uint32_t num_flaps;
+    struct played_sm *sm; // sim_sm.c
+    uint32_t num_sms, sm_tid;
+    struct sim_hosts *hosts; // sim_hosts.c, NULL
 
     struct sim_stats stats;
     uint64_t digest;
@@ -250,8 +285,19 @@ static inline void sim_touch(struct sim *s)
     if (!s->running)
         s->now = loop_now(s->loop).ns;
 }
+// Its agents do not answer.
+static inline bool node_silent(const struct sim *s, const struct sim_node *n)
+{
+    return n->dead || s->now < n->silent_until;
+}
+static inline void count_up(uint16_t *violations)
+{
+    *violations += *violations < 0xffff;
+}
 struct sim_node *sim_node_by_guid(const struct sim *s, uint64_t guid);
 struct sim_port *sim_port_by(const struct sim *s, uint64_t node_guid, unsigned num);
+struct sim_port *sim_port_by_guid(const struct sim *s, uint64_t port_guid); // an end port
+void node_set_desc(struct sim_node *n, const char *text);
 
 // --- sim_queue.c: flights and events ---
 struct flight *flight_new(struct sim *s); // zeroed but for the MAD
@@ -265,11 +311,23 @@ void queue_done(struct sim *s);
 // --- sim_route.c: movement ---
 void route_run(struct sim *s, struct flight *f); // until it parks or ends; takes it
 bool link_passes(const struct sim *s, const struct sim_port *p, bool vl15);
+struct smp_out {
+    uint16_t dlid;
+    uint8_t method;
+    uint16_t attr_id;
+    uint32_t attr_mod;
+    uint64_t tid, m_key;
+    const uint8_t *data; // 64 bytes
+};
+void smp_send(struct sim *s, struct sim_port *end, const struct smp_out *o); // LID-routed, from an agent
+// A MAD of another class from QP1 of an end port to that of dlid; *mad is copied.
+void gmp_send(struct sim *s, struct sim_port *end, uint16_t dlid, uint16_t p_key, const uint8_t *mad);
 
 // --- sim_client.c: transports ---
 // Gives the MAD to a client of the end port; true when one took it. Does not take the flight.
 bool client_deliver(struct sim *s, struct sim_port *end, struct flight *f);
 bool client_has_sm(const struct sim *s, const struct sim_port *end);
+void client_drop_sm(struct sim *s, struct sim_port *end); // its process is gone
 
 // --- sim_smp.c: the subnet management agent ---
 struct sma_req {
@@ -316,14 +374,54 @@ void port_saw_traffic(struct sim *s, struct sim_port *p); // ARMED becomes ACTIV
 // --- sim_pma.c ---
 bool pma_process(struct sim *s, struct flight *f, uint16_t *ret_status); // as sma_process()
 
+// --- sim_keys.c: M_Key, P_Key, Q_Key ---
+// False: the request is dropped (and told of by trap 256).
+bool m_key_allows(struct sim *s, struct sim_port *end, const struct flight *f, bool *ret_matches);
+void lease_event(struct sim *s, struct sim_port *end);
+// Whether a GMP's keys let it into its destination.
+bool keys_allow(struct sim *s, struct sim_port *end, const struct flight *f);
+// Whether a switch's external port lets a GMP through; `out`: as it leaves by it.
+bool enforcement_allows(struct sim *s, struct sim_port *p, const struct flight *f, bool out);
+
 // --- sim_trap.c ---
-void trap_link_state(struct sim *s, struct sim_node *n); // PortStateChange and trap 128
-// Trap 144: CapabilityMask or, with desc, NodeDescription.
-void trap_local_change(struct sim *s, struct sim_port *end, bool desc);
-void trap_bad_m_key(struct sim *s, struct sim_port *end, const struct flight *f);
+void trap_raise(struct sim *s, struct sim_port *end, const struct mad_notice *n); // sent and repeated
+void trap_128(struct sim *s, struct sim_node *n);
+void trap_link_state(struct sim *s, struct sim_node *n);                     // PortStateChange and trap 128
+void trap_local_change(struct sim *s, struct sim_port *end, unsigned flags); // 144: enum sim_change, 0
 void trap_port_errors(struct sim *s, struct sim_port *end, unsigned num, uint16_t number); // 129..131
+void trap_sys_guid(struct sim *s, struct sim_port *end);                                   // 145
+void trap_bad_m_key(struct sim *s, struct sim_port *end, const struct flight *f);          // 256
+// 257..259; num is the switch's port (259)
+void trap_bad_key(struct sim *s, struct sim_port *end, uint16_t number, const struct sim_bad_key *k,
+                  unsigned num);
 void trap_repress(struct sim *s, struct sim_port *end, const uint8_t *notice);
-void trap_forget(struct sim *s, const struct sim_port *end);
+void trap_forget(struct sim *s, struct sim_port *end);
 void trap_event(struct sim *s, uint32_t i);
+
+// --- sim_links.c, sim_boot.c: what is done to it ---
+void flap_event(struct sim *s, uint32_t i);
+void boot_event(struct sim *s, struct sim_node *n);
+void os_up_event(struct sim *s, struct sim_node *n);
+
+// --- sim_sm.c: played managers ---
+bool sm_is_at(const struct sim *s, const struct sim_port *end); // perhaps a silent one
+// SMInfo or a Trap for it; as sma_process()
+bool sm_process(struct sim *s, struct flight *f, uint16_t *ret_status);
+bool sm_answer(struct sim *s, const struct sim_port *end, const uint8_t *mad); // to a request of its own
+void sm_event(struct sim *s, uint32_t i);
+void sm_forget(struct sim *s, struct sim_port *end); // its process is gone
+
+// --- sim_hosts.c: live hosts; each does nothing where there are none ---
+enum host_news {
+    HOST_ACTIVE,   // its port went ACTIVE
+    HOST_DOWN,     // it is no longer
+    HOST_RESTART,  // ClientReregister, another LID or SMLID
+    HOST_SHUTDOWN, // orderly: it leaves its groups
+    HOST_BOOT,     // it forgets them
+    HOST_UP,
+};
+void host_tell(struct sim *s, struct sim_port *end, enum host_news news);
+bool host_answer(struct sim *s, struct sim_port *end, const uint8_t *mad);
+void host_event(struct sim *s, uint32_t i);
 
 #endif

@@ -124,6 +124,24 @@ static void run_event(struct sim *s, const struct ev *e)
     case EV_GO_ACTIVE:
         port_saw_traffic(s, &s->port[e->i]);
         break;
+    case EV_LEASE:
+        lease_event(s, &s->port[e->i]);
+        break;
+    case EV_FLAP:
+        flap_event(s, e->i);
+        break;
+    case EV_BOOT:
+        boot_event(s, &s->node[e->i]);
+        break;
+    case EV_OS_UP:
+        os_up_event(s, &s->node[e->i]);
+        break;
+    case EV_SM:
+        sm_event(s, e->i);
+        break;
+    case EV_HOST:
+        host_event(s, e->i);
+        break;
     }
 }
 

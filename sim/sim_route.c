@@ -52,6 +52,8 @@ static enum step cross(struct sim *s, struct flight *f, const struct sim_node *n
             out->counter[SIM_XMIT_DISCARDS]++;
         return drop(s, f, &s->stats.no_route);
     }
+    if (!f->vl15 && s->o.p_key_check && !enforcement_allows(s, out, f, true))
+        return drop(s, f, &s->stats.bad_p_key);
     count_packet(out, true);
     f->port = out->peer;
     f->op = FLIGHT_ARRIVE;
@@ -74,7 +76,7 @@ static enum step agent_queue(struct sim *s, struct flight *f, int64_t cost, enum
     struct sim_port *p = in_port(s, f);
     struct sim_node *n = node_of(s, p);
     f->op = then;
-    cost *= n->slow;
+    cost = cost * n->slow + (then == FLIGHT_SERVED ? n->delay : 0);
     if (cost == 0)
         return STEP_ON;
     if (n->queued >= s->o.vl15_buffer) {
@@ -112,12 +114,19 @@ static bool is_smp(const uint8_t *mad)
     return mad[MAD_AT_CLASS] == MAD_CLASS_SM_LID || mad[MAD_AT_CLASS] == MAD_CLASS_SM_DR;
 }
 
+// An answer to what a played manager or a live host asked.
+static bool agents_answer(struct sim *s, struct sim_port *end, const uint8_t *mad)
+{
+    uint32_t cookie = wire_u32(mad + MAD_AT_TID);
+    return cookie == COOKIE_HOST ? host_answer(s, end, mad) : cookie == COOKIE_SM && sm_answer(s, end, mad);
+}
+
 // The MAD is at its destination.
 static enum step deliver(struct sim *s, struct flight *f)
 {
     struct sim_port *p = in_port(s, f), *end = end_port(s, p);
     const uint8_t *mad = f->mad;
-    if (node_of(s, p)->dead)
+    if (node_silent(s, node_of(s, p)))
         return drop(s, f, &s->stats.silent);
     note_delivery(s, f);
     bool response = mad[MAD_AT_METHOD] & MAD_METHOD_RESPONSE;
@@ -127,7 +136,8 @@ static enum step deliver(struct sim *s, struct flight *f)
         return drop(s, f, &s->stats.silent); // a request that says it is a response
     if (sma || pma)
         return agent_queue(s, f, s->o.service_ns, FLIGHT_SERVED);
-    if (!client_deliver(s, end, f))
+    bool taken = response && agents_answer(s, end, mad);
+    if (!taken && !client_deliver(s, end, f))
         return drop(s, f, &s->stats.silent);
     flight_free(s, f);
     return STEP_DONE;
@@ -183,12 +193,12 @@ static enum step lid_arrive(struct sim *s, struct flight *f)
     struct sim_port *p = in_port(s, f), *end = end_port(s, p);
     struct sim_node *n = node_of(s, p);
     if (has_lid(end, f->dlid)) {
-        if (!f->vl15 && s->o.p_key_check && !p_key_matches(s, end, f->p_key)) {
-            end->pi.p_key_violations++;
+        if (!f->vl15 && !keys_allow(s, end, f))
             return drop(s, f, &s->stats.silent);
-        }
         return lid_arrived(s, f);
     }
+    if (is_switch(n) && !f->vl15 && s->o.p_key_check && !enforcement_allows(s, p, f, false))
+        return drop(s, f, &s->stats.bad_p_key);
     if (is_switch(n))
         return forward(s, f, n);
     return drop(s, f, &s->stats.no_route);
@@ -246,7 +256,7 @@ static enum step dr_arrive(struct sim *s, struct flight *f)
     struct sim_node *n = node_of(s, in_port(s, f));
     unsigned hp = mad[MAD_AT_HOP_POINTER], hc = mad[MAD_AT_HOP_COUNT];
     bool back = mad[MAD_AT_STATUS] & 0x80;
-    if (n->dead || hp == 0 || hp > hc) // hc <= 63 was seen at the start
+    if (node_silent(s, n) || hp == 0 || hp > hc) // hc <= 63 was seen at the start
         return drop(s, f, &s->stats.silent);
     if (hp == (back ? 1 : hc))
         return dr_end(s, f);
@@ -318,7 +328,7 @@ static void turn_round(struct sim *s, struct flight *f, uint16_t status)
 
 static enum step served(struct sim *s, struct flight *f)
 {
-    if (node_of(s, in_port(s, f))->dead)
+    if (node_silent(s, node_of(s, in_port(s, f))))
         return drop(s, f, &s->stats.silent);
     uint16_t status = 0;
     if (!(is_smp(f->mad) ? sma_process(s, f, &status) : pma_process(s, f, &status)))
@@ -351,4 +361,38 @@ void route_run(struct sim *s, struct flight *f)
             break;
         }
     }
+}
+
+// --- what agents say unasked ---
+
+static struct flight *flight_from(struct sim *s, const struct sim_port *end, uint16_t dlid)
+{
+    struct flight *f = flight_new(s);
+    f->port = port_index(s, end);
+    f->op = FLIGHT_ORIGINATE;
+    f->dlid = dlid;
+    f->sl = end->pi.master_sm_sl;
+    s->stats.mads++;
+    return f;
+}
+
+void smp_send(struct sim *s, struct sim_port *end, const struct smp_out *o)
+{
+    struct flight *f = flight_from(s, end, o->dlid);
+    memset(f->mad, 0, sizeof(f->mad));
+    (void)mad_smp_build(f->mad, &(struct mad_smp_to){.dr = false}, o->method, o->attr_id, o->attr_mod, o->tid,
+                        o->m_key, NULL, NULL);
+    memcpy(f->mad + MAD_AT_DATA, o->data, MAD_SMP_DATA_SIZE);
+    f->vl15 = true;
+    flight_ready(s, f);
+}
+
+void gmp_send(struct sim *s, struct sim_port *end, uint16_t dlid, uint16_t p_key, const uint8_t *mad)
+{
+    struct flight *f = flight_from(s, end, dlid);
+    memcpy(f->mad, mad, MAD_SIZE);
+    f->p_key = p_key;
+    f->src_qp = 1;
+    f->q_key = MAD_QP1_Q_KEY;
+    flight_ready(s, f);
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subnet management agent: M_Key check (IBA 14.2.4.1), the table of attributes, and the small ones.
+// The subnet management agent: the table of attributes, and the small ones.
 // A Set is checked whole before anything of it is stored; its answer shows what the device has afterwards.
 #include "sim/sim_priv.h"
 
 #include <string.h>
-
-#include "lib/mono.h"
 
 // --- NodeInfo, NodeDescription, SwitchInfo ---
 
@@ -42,7 +40,7 @@ static uint16_t node_desc_set(struct sim *s, struct sma_req *r)
         !(r->end->pi.capability_mask2 & MAD_CAP2_IS_SET_NODE_DESCRIPTION_SUPPORTED))
         return MAD_STATUS_BAD_METHOD_ATTR;
     memcpy(r->node->desc, r->data, sizeof(r->node->desc));
-    trap_local_change(s, r->end, true);
+    trap_local_change(s, r->end, SIM_CHANGE_NODE_DESCRIPTION);
     return 0;
 }
 
@@ -165,38 +163,6 @@ static uint16_t set_keeping(struct sim *s, struct sma_req *r, const struct sma_a
     return a->set(s, r);
 }
 
-// --- M_Key ---
-
-static void lease_check(struct sim *s, struct sim_port *end)
-{
-    if (!end->lease_runs || s->now < end->lease_end)
-        return;
-    end->lease_runs = false;
-    end->pi.m_key_protect_bits = 0;
-}
-
-// False: the request is dropped.
-static bool m_key_allows(struct sim *s, struct sim_port *end, const struct flight *f, bool *ret_matches)
-{
-    struct mad_port_info *pi = &end->pi;
-    lease_check(s, end);
-    *ret_matches = pi->m_key == 0 || wire_u64(f->mad + MAD_AT_M_KEY) == pi->m_key;
-    if (*ret_matches) {
-        end->lease_runs = false;
-        return true;
-    }
-    if (f->mad[MAD_AT_METHOD] == MAD_METHOD_GET && pi->m_key_protect_bits < 2)
-        return true;
-    if (pi->m_key_violations < 0xffff)
-        pi->m_key_violations++;
-    if (!end->lease_runs && pi->m_key_lease_period > 0) {
-        end->lease_runs = true;
-        end->lease_end = s->now + pi->m_key_lease_period * MONO_S;
-    }
-    trap_bad_m_key(s, end, f);
-    return false;
-}
-
 // --- requests ---
 
 static uint16_t handle(struct sim *s, struct sma_req *r, uint16_t attr_id, uint8_t method)
@@ -220,6 +186,8 @@ bool sma_process(struct sim *s, struct flight *f, uint16_t *ret_status)
         *ret_status = MAD_STATUS_BAD_VERSION;
         return method == MAD_METHOD_GET || method == MAD_METHOD_SET;
     }
+    if ((wire_u16(mad + MAD_AT_ATTR) == MAD_ATTR_SM_INFO || method == MAD_METHOD_TRAP) && sm_is_at(s, r.end))
+        return sm_process(s, f, ret_status);
     if (method == MAD_METHOD_TRAP_REPRESS) {
         if (m_key_allows(s, r.end, f, &r.m_key_matches) && wire_u16(mad + MAD_AT_ATTR) == MAD_ATTR_NOTICE)
             trap_repress(s, r.end, r.data);

@@ -121,10 +121,9 @@ struct load { // what sim_traffic() carries; NULL for a walk that only looks
 static int walk(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, const struct load *load,
                 char *where, unsigned long size)
 {
-    uint32_t at;
-    if (!u64map_get(&s->by_port_guid, from_port_guid, &at))
+    struct sim_port *p = sim_port_by_guid(s, from_port_guid);
+    if (!p)
         return stopped(where, size, "no end port 0x%016llx", (unsigned long long)from_port_guid);
-    struct sim_port *p = &s->port[at];
     for (int hops = 0; hops <= SIM_HOP_LIMIT; hops++) {
         const struct sim_node *n = node_of(s, p);
         if (has_lid(end_port(s, p), to_lid))
