@@ -6,7 +6,7 @@
 #include <string.h>
 
 // The switch and port at the far end of a switch's port, when both are usable for switch-to-switch traffic.
-static bool switch_peer(const struct fabric *f, const struct port *p, uint32_t *ret_sw)
+bool rswitch_peer(const struct fabric *f, const struct port *p, uint32_t *ret_sw)
 {
     if (!port_valid(p->peer))
         return false;
@@ -39,7 +39,7 @@ static uint32_t cables_of(const struct rgraph *g, uint32_t s, struct cable *ret)
     for (unsigned num = 1; num <= n->num_ports; num++) {
         uint32_t peer;
         const struct port *p = &g->f->port[n->first_port + num];
-        if (switch_peer(g->f, p, &peer))
+        if (rswitch_peer(g->f, p, &peer))
             ret[k++] = (struct cable){.guid = g->guid[peer], .peer = peer, .port = (uint8_t)num};
     }
     qsort(ret, k, sizeof(*ret), cable_cmp);
@@ -69,7 +69,7 @@ static void build_groups(struct rgraph *g, struct arena *a)
     g->goff[g->n] = g->num_groups;
 }
 
-static void build_components(struct rgraph *g, struct arena *a)
+void rgraph_components(struct rgraph *g, struct arena *a)
 {
     g->comp = ARENA_NEW_N(a, g->n + 1, uint32_t);
     uint32_t *queue = ARENA_NEW_N(a, g->n + 1, uint32_t);
@@ -94,7 +94,7 @@ static void build_components(struct rgraph *g, struct arena *a)
 }
 
 // Where a LID's end port hangs: false when on no switch.
-static bool attachment(const struct fabric *f, uint32_t port, uint32_t *ret_sw, uint8_t *ret_port)
+bool rattachment(const struct fabric *f, uint32_t port, uint32_t *ret_sw, uint8_t *ret_port)
 {
     const struct port *p = &f->port[port];
     const struct node *n = fabric_node(f, p->node);
@@ -132,7 +132,7 @@ static void number_slots(const struct rgraph *g, uint32_t s)
     uint32_t slot_of[256] = {0}, slot = 0, peer;
     for (unsigned num = 1; num <= n->num_ports; num++) {
         slot_of[num] = slot;
-        if (!switch_peer(g->f, &g->f->port[n->first_port + num], &peer))
+        if (!rswitch_peer(g->f, &g->f->port[n->first_port + num], &peer))
             slot++;
     }
     for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++)
@@ -147,7 +147,7 @@ static void build_dests(struct rgraph *g, struct arena *a)
     uint32_t total = 0, sw;
     uint8_t port;
     for (uint32_t lid = 1; lid <= f->top_lid; lid++) {
-        if (f->lid_port[lid] != ID_NONE && attachment(f, f->lid_port[lid], &sw, &port)) {
+        if (f->lid_port[lid] != ID_NONE && rattachment(f, f->lid_port[lid], &sw, &port)) {
             g->doff[sw + 1]++;
             total++;
         }
@@ -157,7 +157,7 @@ static void build_dests(struct rgraph *g, struct arena *a)
     g->d = ARENA_NEW_N(a, total + 1, struct rdest);
     uint32_t *fill = arena_memdup(a, g->doff, (g->n + 1) * sizeof(*fill));
     for (uint32_t lid = 1; lid <= f->top_lid; lid++) {
-        if (f->lid_port[lid] == ID_NONE || !attachment(f, f->lid_port[lid], &sw, &port))
+        if (f->lid_port[lid] == ID_NONE || !rattachment(f, f->lid_port[lid], &sw, &port))
             continue;
         const struct port *p = &f->port[f->lid_port[lid]];
         struct rdest *d = &g->d[fill[sw]++];
@@ -180,6 +180,6 @@ void rgraph_build(const struct fabric *f, struct arena *a, struct rgraph *ret)
     for (uint32_t s = 0; s < ret->n; s++)
         ret->guid[s] = fabric_switch(f, s)->guid;
     build_groups(ret, a);
-    build_components(ret, a);
+    rgraph_components(ret, a);
     build_dests(ret, a);
 }

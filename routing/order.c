@@ -498,11 +498,23 @@ static void mark_feet(const struct rgraph *g, struct rorder *o)
     }
 }
 
-int rorder_build(const struct rgraph *g, const struct route_opts *o, struct arena *a, struct rorder *ret,
-                 struct err *e)
+static const char *given_ranks(const struct rranks *given, const uint32_t *member, uint32_t num,
+                               uint32_t *rank, bool *ret_tiered)
+{
+    *ret_tiered = true;
+    for (uint32_t i = 0; i < num; i++) {
+        rank[member[i]] = given->rank[member[i]];
+        *ret_tiered &= given->tiered[member[i]];
+    }
+    return given->source;
+}
+
+// given: ranks to keep to; NULL = from o.
+static int build(const struct rgraph *g, const struct route_opts *o, const struct rranks *given,
+                 struct arena *a, struct rorder *ret, struct err *e)
 {
     uint32_t *roots = ARENA_NEW_N(a, g->n + 1, uint32_t), num_roots = 0;
-    int rc = find_roots(g, o, roots, &num_roots, e);
+    int rc = given ? 0 : find_roots(g, o, roots, &num_roots, e);
     if (rc)
         return rc;
     ret->rank = ARENA_NEW_N(a, g->n + 1, uint32_t);
@@ -524,7 +536,8 @@ int rorder_build(const struct rgraph *g, const struct route_opts *o, struct aren
             if (g->comp[s] == c)
                 p.members[num++] = s;
         }
-        const char *source = rank_part(&r, p.members, num, ret->rank, &ret->tiered[c]);
+        const char *source = given ? given_ranks(given, p.members, num, ret->rank, &ret->tiered[c])
+                                   : rank_part(&r, p.members, num, ret->rank, &ret->tiered[c]);
         if (num > largest) {
             largest = num;
             ret->source = source;
@@ -546,4 +559,16 @@ int rorder_build(const struct rgraph *g, const struct route_opts *o, struct aren
     }
     mark_feet(g, ret);
     return 0;
+}
+
+int rorder_build(const struct rgraph *g, const struct route_opts *o, struct arena *a, struct rorder *ret,
+                 struct err *e)
+{
+    return build(g, o, NULL, a, ret, e);
+}
+
+void rorder_build_ranked(const struct rgraph *g, const struct rranks *given, struct arena *a,
+                         struct rorder *ret)
+{
+    build(g, NULL, given, a, ret, NULL);
 }

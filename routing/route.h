@@ -40,11 +40,41 @@ struct route_result {
     enum route_engine engine;     // what ran
     char why[200];                // why it was chosen, in words
     uint64_t top_guid;            // updn: the one top switch
+    // By route_repair() only:
+    uint64_t displaced; // entries that differ from the ideal's
+    uint32_t columns;   // LIDs that had to be looked at
+    uint32_t anew;      // of these, LIDs whose directions had to be taken anew (no tree, keeping left gaps)
+    bool reordered;     // the ideal's order of switches has no longer one top; made anew from its ranks
+    bool replaced;      // the ideal is given up for updn's tables; `why` says so
 };
 // 0, or negative errno with *e: a disconnected fabric is no error (each part is routed), an engine that
 // cannot do it is: never a silent fallback.
 int route_compute(const struct fabric *f, const struct route_opts *o, struct route_result *ret,
                   struct err *e);
+
+// --- keeping to tables while the fabric is damaged ---
+// Tables for the live fabric that keep every entry of the ideal tables (those of route_compute() for the
+// blueprint) that is still legal, and give each other one to the legal cheapest port of highest random weight
+// of (LID, switch GUID, port number). They depend on nothing but blueprint, ideal and live fabric: not on the
+// order in which things failed or came back. When all is there again they are the ideal, byte for byte.
+//
+// Switches are matched by GUID, ports by number. A LID hangs where the live fabric says, else where the
+// blueprint says: what hangs on a leaf keeps its entries while it is down. LIDs that cannot be reached at all
+// keep the ideal's entries. Rows reach to the highest LID of both.
+//
+// Cost: a few looks at each suspect switch's row, then work on those LIDs only that had an entry over
+// something dead; plus a copy of the tables, unless nothing is displaced and switches are numbered alike:
+// then the ideal itself is returned, with another reference.
+struct route_base; // blueprint and ideal prepared: worth keeping as long as they stay; any thread may read it
+// Borrows both until it is freed, and o's roots. o: as given to route_compute().
+int route_base_new(const struct fabric *blueprint, const struct route_result *ideal,
+                   const struct route_opts *o, struct route_base **ret, struct err *e);
+void route_base_free(struct route_base *b); // NULL is fine
+int route_repair_from(const struct route_base *b, const struct fabric *live, struct par *par,
+                      struct route_result *ret, struct err *e);
+// Both in one.
+int route_repair(const struct fabric *blueprint, const struct route_result *ideal, const struct fabric *live,
+                 const struct route_opts *o, struct route_result *ret, struct err *e);
 
 // --- the proof ---
 enum route_fault {

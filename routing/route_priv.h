@@ -43,6 +43,11 @@ struct rgraph {
     uint32_t *hosts; // host adapters on it
 };
 void rgraph_build(const struct fabric *f, struct arena *a, struct rgraph *ret);
+void rgraph_components(struct rgraph *g, struct arena *a); // from the groups
+// Where a LID's end port hangs: false when on no switch. port: index in f->port.
+bool rattachment(const struct fabric *f, uint32_t port, uint32_t *ret_sw, uint8_t *ret_port);
+// The switch at the far end of a switch's port, when both can carry traffic between switches.
+bool rswitch_peer(const struct fabric *f, const struct port *p, uint32_t *ret_sw);
 
 // The total order of switches; see order.c. rank is what it came from (tier, or distance).
 struct rorder {
@@ -57,6 +62,15 @@ struct rorder {
 // 0, or -ENOENT when no given root is in the fabric.
 int rorder_build(const struct rgraph *g, const struct route_opts *o, struct arena *a, struct rorder *ret,
                  struct err *e);
+
+// The same with ranks that are known already, per switch; cannot fail.
+struct rranks {
+    const uint32_t *rank;
+    const bool *tiered;
+    const char *source;
+};
+void rorder_build_ranked(const struct rgraph *g, const struct rranks *given, struct arena *a,
+                         struct rorder *ret);
 
 // Paths from every switch to one, t.
 struct rcolumn {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multicast routing: one spanning tree for all groups, in each connected part of the fabric; a group uses the
+// part of the tree between its members. Pure.
+//
+// The tree is the union of the unicast routes of the switches that are needed to one root's own LID, and
+// their reverse. Where unicast routes go up and then down an order of the switches, and nothing is above the
+// root, each of these routes only goes up, and a packet that climbs the tree and descends it again does what
+// unicast packets do. The engine's order is not known here, so that is proved and not assumed: the tree's
+// turns are added to the dependencies between buffers that the unicast tables make (on one VL), and a cycle
+// refuses the root. Roots that are tried, best first: those of the last tree; switches of the highest tier,
+// by how many of the needed switches come to them going up tiers only, then by the length of the routes; the
+// engine's top switch.
+#ifndef WEFT_ROUTING_MCAST_H
+#define WEFT_ROUTING_MCAST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric/tables.h"
+
+#define MCAST_ROOTS_MAX 16 // connected parts with a tree; further ones have none
+
+struct mcast_opts {
+    const bool *needed;    // by switch: must be in the tree; NULL = those with end nodes
+    const uint64_t *roots; // NodeGUIDs of the last tree's roots; kept while they serve
+    uint32_t num_roots;
+    uint64_t top_guid; // the engine's top switch; 0 = not known
+};
+struct mcast_tree {
+    uint32_t num_switches;
+    uint32_t num_roots;
+    uint32_t root[MCAST_ROOTS_MAX]; // dense switch numbers
+    uint32_t num_in;                // switches in the tree
+    uint32_t num_unreached;         // needed ones without a route to a root
+    bool proved;                    // no cycle with the unicast tables
+    bool unicast_cycle;             // they have one by themselves: nothing can be proved
+    struct mcast_step {
+        uint32_t parent; // ID_NONE: a root, or not in the tree
+        uint8_t out;     // port towards it
+        uint8_t back;    // its port towards us
+        bool in;         // in the tree
+    } * step;            // by switch
+};
+// Never trusts the tables. The tree is the caller's: mcast_tree_free(). Deterministic.
+struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_tables *t,
+                                   const struct mcast_opts *o);
+void mcast_tree_free(struct mcast_tree *tree);
+
+// A member: the switch port behind which it is; port 0 is the switch itself.
+struct mcast_member {
+    uint32_t sw;
+    uint8_t port;
+    bool receives; // false: only sends to the group
+};
+struct mcast_mask {
+    uint32_t sw;
+    uint64_t port[4]; // bit p of word p / 64: forwarded to port p
+};
+// The masks of all switches that carry the group, ordered by switch; *ret is malloc'd, the caller's. Members
+// on switches outside of the tree are reached by nobody else than members on the same switch. Returns their
+// number.
+uint32_t mcast_masks(const struct mcast_tree *tree, const struct mcast_member *member, uint32_t n,
+                     struct mcast_mask **ret);
+// The switch port an end port hangs on; false when there is none (no cable, or no switch).
+bool mcast_place(const struct fabric *f, port_id end, uint32_t *ret_sw, uint8_t *ret_port);
+
+#endif

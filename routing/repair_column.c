@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// One destination repaired under up*/down*. Every switch has one entry; it goes down when it leads to a lower
+// switch that goes down itself (or is the end), up when it leads to a higher one. What goes down passes only
+// lower and lower switches that go down, what goes up only higher ones until it goes down: so whatever the
+// entries, paths go up and then down, and never in a circle.
+//
+// Therefore two passes find what must change, each looking only at what is decided already. Going down, from
+// below: an entry that leads down to a switch which does not go down any more takes another lower one, or
+// goes up from now on, and then those above that came down to it are looked at. Going up, from above: an
+// entry that leads up to nowhere, or over a foot where another way does not, takes another higher one; where
+// it stays a way over a foot, those below that go up to it are looked at. An entry that nobody told to be
+// looked at stays.
+//
+// A switch that went up stays so, though it may be able to go down; in fabrics where all go down that can,
+// that costs nothing. Elsewhere it may leave a switch without a way, or with one over a foot: then the
+// directions are those of column.c, on the live fabric, and all entries are looked at with them.
+#include "routing/repair_priv.h"
+
+#include <string.h>
+
+void rrepair_init(struct rrepair *r, const struct rlive *v, struct fabric_tables *out, struct arena *a)
+{
+    uint32_t words = v->g.n / 64 + 1;
+    *r = (struct rrepair){.v = v, .out = out, .rc_for = ID_NONE};
+    r->down_todo = ARENA_NEW_N(a, words, uint64_t);
+    r->up_todo = ARENA_NEW_N(a, words, uint64_t);
+    r->seen = ARENA_NEW_N(a, 2 * v->g.n + 1, uint32_t);
+    rcolumn_init(&r->rc, &v->g, v->ordered, a);
+}
+
+static uint32_t next_of(const struct rrepair *r, uint32_t s)
+{
+    return rfar(r->v, s, tables_row(r->out, s)[r->lid]);
+}
+
+static void mark(uint64_t *todo, const struct rlive *v, uint32_t s)
+{
+    todo[v->o.pos[s] / 64] |= 1ULL << (v->o.pos[s] % 64);
+}
+
+static bool goes_down(const struct rrepair *r, uint32_t s)
+{
+    if (s == r->t)
+        return true;
+    if (r->label)
+        return r->label[s];
+    uint32_t w = next_of(r, s);
+    return w != ID_NONE && r->v->o.pos[w] < r->v->o.pos[s];
+}
+
+static uint32_t step_to(const struct rrepair *r, uint32_t w)
+{
+    return w != r->t && r->v->o.foot[w] ? 1 + RCOST_FOOT : 1;
+}
+
+// Of the path along the entries as they are; RCOST_NONE when it does not arrive.
+static uint32_t cost_of(const struct rrepair *r, uint32_t s)
+{
+    uint32_t cost = 0, hops = 0;
+    while (s != r->t) {
+        s = next_of(r, s);
+        if (s == ID_NONE || ++hops > r->v->g.n)
+            return RCOST_NONE;
+        cost += step_to(r, s);
+    }
+    return cost;
+}
+
+// Whether s may go to w, in the direction it is to go.
+static bool may_go(const struct rrepair *r, uint32_t s, uint32_t w, bool down)
+{
+    const uint32_t *pos = r->v->o.pos;
+    return down ? pos[w] < pos[s] && goes_down(r, w) : pos[w] > pos[s];
+}
+
+static uint32_t cost_by(const struct rrepair *r, uint32_t s, uint32_t w, bool down)
+{
+    if (!may_go(r, s, w, down))
+        return RCOST_NONE;
+    uint32_t c = cost_of(r, w);
+    return c == RCOST_NONE ? c : c + step_to(r, w);
+}
+
+// The port for s in one direction: the ideal's where that is legal, else the heaviest of the cheapest;
+// LFT_DROP when there is none. Returns its cost.
+static uint32_t choose(const struct rrepair *r, uint32_t s, bool down, uint8_t *ret_port)
+{
+    const struct rgraph *g = &r->v->g;
+    uint32_t w = rideal_next(r->v, s, r->lid), best = RCOST_NONE, kept = RCOST_NONE;
+    *ret_port = rideal(r->v, s, r->lid);
+    if (w != ID_NONE)
+        kept = cost_by(r, s, w, down);
+    if (kept < RCOST_FOOT)
+        return kept;
+    uint8_t port = LFT_DROP;
+    uint64_t heaviest = 0;
+    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+        uint32_t c = cost_by(r, s, g->g[i].peer, down);
+        if (c == RCOST_NONE || c > best)
+            continue;
+        if (c < best)
+            heaviest = 0;
+        best = c;
+        for (uint32_t k = 0; k < g->g[i].num_ports; k++) {
+            uint8_t p = g->ports[g->g[i].first_port + k];
+            uint64_t weight = rweight(r->v, s, r->lid, p);
+            if (weight >= heaviest) {
+                heaviest = weight;
+                port = p;
+            }
+        }
+    }
+    if (kept != RCOST_NONE && best >= RCOST_FOOT)
+        return kept;
+    *ret_port = port;
+    return best;
+}
+
+static void look_above(struct rrepair *r, uint32_t s)
+{
+    const struct rlive *v = r->v;
+    for (uint32_t i = v->g.goff[s]; i < v->g.goff[s + 1]; i++) {
+        uint32_t x = v->g.g[i].peer;
+        if (v->o.pos[x] > v->o.pos[s] && next_of(r, x) == s)
+            mark(r->down_todo, v, x);
+    }
+}
+
+static void look_below(struct rrepair *r, uint32_t s)
+{
+    const struct rlive *v = r->v;
+    for (uint32_t i = v->g.goff[s]; i < v->g.goff[s + 1]; i++) {
+        uint32_t x = v->g.g[i].peer;
+        if (v->o.pos[x] < v->o.pos[s] && x != r->t && next_of(r, x) == s)
+            mark(r->up_todo, v, x);
+    }
+}
+
+// Whether the ideal has s go up; one without an entry tries to go down first.
+static bool ideal_up(const struct rrepair *r, uint32_t s)
+{
+    const struct rlive *v = r->v;
+    uint8_t port = rideal(v, s, r->lid);
+    uint32_t w = rideal_next(v, s, r->lid);
+    if (w != ID_NONE)
+        return v->o.pos[w] > v->o.pos[s];
+    uint32_t b = v->to_base[s];
+    if (b == ID_NONE || port >= v->b->ports || v->b->link[(size_t)b * v->b->ports + port] == ID_NONE)
+        return false;
+    return v->b->pos[v->b->link[(size_t)b * v->b->ports + port]] > v->b->pos[b];
+}
+
+static void decide_down(struct rrepair *r, uint32_t s)
+{
+    uint8_t port;
+    bool up = r->label ? !r->label[s] : ideal_up(r, s);
+    if (!up && choose(r, s, true, &port) != RCOST_NONE) {
+        rput(r, s, port);
+        r->seen[r->num_seen++] = s;
+        return;
+    }
+    if (!up || r->label || rideal_next(r->v, s, r->lid) == ID_NONE) // a port may lead elsewhere by now
+        rput(r, s, LFT_DROP);
+    mark(r->up_todo, r->v, s);
+    if (!r->label)
+        look_above(r, s);
+}
+
+static void decide_up(struct rrepair *r, uint32_t s)
+{
+    uint8_t port;
+    uint32_t cost = choose(r, s, false, &port);
+    rput(r, s, cost == RCOST_NONE ? LFT_DROP : port);
+    r->seen[r->num_seen++] = s;
+    if (cost >= RCOST_FOOT && !r->label)
+        look_below(r, s);
+}
+
+static void run_down(struct rrepair *r)
+{
+    for (uint32_t i = 0; i <= r->v->g.n / 64; i++) {
+        while (r->down_todo[i]) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(r->down_todo[i]);
+            r->down_todo[i] &= r->down_todo[i] - 1;
+            decide_down(r, r->v->o.by_pos[i * 64 + bit]);
+        }
+    }
+}
+
+static void run_up(struct rrepair *r)
+{
+    for (uint32_t i = r->v->g.n / 64 + 1; i-- > 0;) {
+        while (r->up_todo[i]) {
+            uint32_t bit = 63 - (uint32_t)__builtin_clzll(r->up_todo[i]);
+            r->up_todo[i] &= ~(1ULL << bit);
+            decide_up(r, r->v->o.by_pos[i * 64 + bit]);
+        }
+    }
+}
+
+static void run_costs(struct rrepair *r)
+{
+    if (r->rc_for == r->t)
+        return;
+    rcolumn_run(&r->rc, &r->v->g, &r->v->o, r->t);
+    r->rc_for = r->t;
+}
+
+// Whether some switch looked at has no way, or one over a foot, though there is a better one.
+static bool lacks(struct rrepair *r)
+{
+    for (uint32_t i = 0; i < r->num_seen; i++) {
+        uint32_t s = r->seen[i], cost = cost_of(r, s);
+        if (cost < RCOST_FOOT)
+            continue;
+        run_costs(r);
+        if (r->rc.cost[s] != RCOST_NONE && (cost == RCOST_NONE || r->rc.cost[s] < RCOST_FOOT))
+            return true;
+    }
+    return false;
+}
+
+static void all_anew(struct rrepair *r)
+{
+    const struct rlive *v = r->v;
+    run_costs(r);
+    r->label = r->rc.down;
+    r->num_seen = 0;
+    for (uint32_t s = 0; s < v->g.n; s++) {
+        if (s != r->t && r->rc.cost[s] != RCOST_NONE)
+            mark(r->down_todo, v, s);
+    }
+    run_down(r);
+    run_up(r);
+    r->label = NULL;
+    r->anew++;
+}
+
+void rrepair_column(struct rrepair *r, uint16_t lid, uint32_t t, const uint32_t *seed, uint32_t num, bool all)
+{
+    const struct rlive *v = r->v;
+    r->lid = lid;
+    r->t = t;
+    r->num_seen = 0;
+    if (!all) {
+        for (uint32_t i = 0; i < num; i++) {
+            if (seed[i] != t && v->g.comp[seed[i]] == v->g.comp[t])
+                mark(r->down_todo, v, seed[i]);
+        }
+        run_down(r);
+        run_up(r);
+    }
+    if (all || lacks(r))
+        all_anew(r);
+    for (uint32_t i = 0; i < r->num_seen; i++) {
+        uint8_t ideal = rideal(v, r->seen[i], lid);
+        r->displaced += ideal != LFT_DROP && ideal != tables_row(r->out, r->seen[i])[lid];
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// For repair*.c only; see repair.c.
+#ifndef WEFT_ROUTING_REPAIR_PRIV_H
+#define WEFT_ROUTING_REPAIR_PRIV_H
+
+#include "routing/route_priv.h"
+
+// The blueprint and its tables, prepared. Read only once made.
+struct route_base {
+    struct arena *a;
+    const struct fabric *f; // borrowed, as the tables are
+    const struct fabric_tables *ideal;
+    enum route_engine engine;
+    char why[200];
+    struct route_opts opts; // without par
+    uint32_t n, ports;      // switches; port numbers 0 .. ports - 1
+    uint32_t *link;         // [switch * ports + port]: switch at the far end, or ID_NONE
+    uint64_t *guid;
+    bool ordered;                 // up*/down*; otherwise pos says nothing
+    uint32_t *pos, *rank, *hosts; // per switch
+    bool *foot, *tiered;
+    uint32_t num_comps;
+    const char *source;
+    uint16_t top_lid;
+    uint32_t *at_sw; // per LID: where it hangs, ID_NONE when nowhere
+    uint8_t *at_port;
+};
+
+// A switch of the live fabric some of whose ports cannot be trusted to lead where the ideal means.
+struct rsuspect {
+    uint32_t sw;
+    bool port[256];
+};
+
+// The live fabric beside the base. All switch numbers without a word are live ones.
+struct rlive {
+    const struct route_base *b;
+    const struct fabric *f;
+    struct arena *a;
+    struct rgraph g; // groups by port number; no destinations
+    struct rorder o;
+    uint32_t ports, *link;
+    uint32_t *to_base, *from_base; // switch numbers; ID_NONE without a counterpart
+    bool same_numbers;
+    bool extra;     // has switches or cables that the base has not
+    bool gaps;      // pairs may be connected that are not in the base
+    bool reordered; // the base's order could not be kept in some component
+    bool *renewed;  // per component: it could not
+    struct rsuspect *suspect;
+    uint32_t num_suspects;
+    uint16_t top_lid; // of both
+    bool ordered;
+};
+
+// One task's scratch for columns.
+struct rrepair {
+    const struct rlive *v;
+    struct fabric_tables *out;     // starts as the ideal
+    uint64_t *down_todo, *up_todo; // bits by position
+    uint32_t *seen;                // evaluated switches of this column
+    uint32_t num_seen;
+    struct rcolumn rc;
+    uint32_t rc_for;   // the switch that rc holds, ID_NONE
+    const bool *label; // whether a switch goes down, given; NULL: as its entry does
+    uint16_t lid;
+    uint32_t t;
+    uint64_t displaced;
+    uint32_t anew; // columns that were
+};
+void rrepair_init(struct rrepair *r, const struct rlive *v, struct fabric_tables *out, struct arena *a);
+// Whether there is no ideal to speak of: all entries are looked at.
+void rrepair_column(struct rrepair *r, uint16_t lid, uint32_t t, const uint32_t *seed, uint32_t num,
+                    bool all);
+void rrepair_minhop(struct rrepair *r, uint16_t lid, uint32_t t);
+void rrepair_found(struct rrepair *r, uint16_t lid, uint32_t t, uint8_t port);
+
+// What the ideal says; LFT_DROP for what it does not know.
+static inline uint8_t rideal(const struct rlive *v, uint32_t s, uint16_t lid)
+{
+    uint32_t b = v->to_base[s];
+    return b == ID_NONE ? LFT_DROP : tables_port(v->b->ideal, b, lid);
+}
+
+// The live switch that port leads to, or ID_NONE.
+static inline uint32_t rfar(const struct rlive *v, uint32_t s, uint8_t port)
+{
+    return port < v->ports ? v->link[(size_t)s * v->ports + port] : ID_NONE;
+}
+
+// The live switch that the ideal's entry leads to, if the cable is there and leads where it led; or ID_NONE.
+uint32_t rideal_next(const struct rlive *v, uint32_t s, uint16_t lid);
+
+// Highest random weight: which of equal ports a destination takes does not depend on what the others are.
+static inline uint64_t rweight(const struct rlive *v, uint32_t s, uint16_t lid, uint8_t port)
+{
+    return hash_mix64(hash_mix64(v->g.guid[s] ^ (uint64_t)lid << 48) + port);
+}
+
+static inline void rput(struct rrepair *r, uint32_t s, uint8_t port)
+{
+    tables_row(r->out, s)[r->lid] = port;
+}
+
+#endif
