@@ -29,16 +29,20 @@ def note(text):
 
 
 class Table:
-    """Rows {name, value, unit, rival, ratio, bar, holds}; bar is on the ratio where there is one, else on the value; lower is better."""
+    """Rows {name, value, unit, rival, ratio, bar, holds}; bar is on the ratio where there is one, else on the value; lower is better.
+
+    absolute: the bar is on the value although there is a rival; such rows have bar_on "value"."""
 
     def __init__(self):
         self.rows = []
 
-    def add(self, name, value, unit, rival=None, bar=None, skipped=None):
+    def add(self, name, value, unit, rival=None, bar=None, skipped=None, absolute=False):
         ratio = value / rival if rival else None
-        judged = ratio if ratio is not None else value
+        judged = ratio if ratio is not None and not absolute else value
         holds = None if bar is None or judged is None else judged <= bar
         row = dict(name=name, value=value, unit=unit, rival=rival, ratio=ratio, bar=bar, holds=holds)
+        if absolute and rival is not None:
+            row["bar_on"] = "value"
         if skipped:
             row["skipped"] = skipped
         self.rows.append(row)
