@@ -21,7 +21,7 @@ static struct tables_box *box_of(const struct fabric_tables *t)
     return (struct tables_box *)(uintptr_t)t;
 }
 
-struct fabric_tables *tables_new(const struct fabric *f, uint16_t top_lid, const char *engine)
+struct fabric_tables *tables_new_unset(const struct fabric *f, uint16_t top_lid, const char *engine)
 {
     struct tables_box *box = xcalloc(1, sizeof(*box));
     struct fabric_tables *t = &box->t;
@@ -33,6 +33,12 @@ struct fabric_tables *tables_new(const struct fabric *f, uint16_t top_lid, const
     t->generation = f->generation;
     snprintf(t->engine, sizeof(t->engine), "%s", engine);
     t->lft = arena_array(box->arena, (size_t)t->num_switches + 1, t->lids);
+    return t;
+}
+
+struct fabric_tables *tables_new(const struct fabric *f, uint16_t top_lid, const char *engine)
+{
+    struct fabric_tables *t = tables_new_unset(f, top_lid, engine);
     memset(t->lft, LFT_DROP, (size_t)t->num_switches * t->lids);
     return t;
 }

@@ -29,6 +29,8 @@ static inline uint8_t tables_port(const struct fabric_tables *t, uint32_t sw, ui
 
 // All entries LFT_DROP; one reference; writable until sealed.
 struct fabric_tables *tables_new(const struct fabric *f, uint16_t top_lid, const char *engine);
+// The same with entries that are nothing yet: the caller fills every row to its end.
+struct fabric_tables *tables_new_unset(const struct fabric *f, uint16_t top_lid, const char *engine);
 // A writable copy re-indexed for fabric `f` (switches matched by GUID over `from_fabric`; rows of new
 // switches are LFT_DROP).
 struct fabric_tables *tables_copy_for(const struct fabric_tables *from, const struct fabric *from_fabric,

@@ -499,8 +499,11 @@ static void copy_rows(struct job *j, uint32_t from, uint32_t to)
     const struct rlive *v = j->v;
     uint32_t lids = v->b->ideal->lids < j->out->lids ? v->b->ideal->lids : j->out->lids;
     for (uint32_t s = from; s < to; s++) {
-        if (v->to_base[s] != ID_NONE)
-            memcpy(tables_row(j->out, s), tables_row(v->b->ideal, v->to_base[s]), lids);
+        uint8_t *row = tables_row(j->out, s);
+        uint32_t known = v->to_base[s] != ID_NONE ? lids : 0;
+        if (known)
+            memcpy(row, tables_row(v->b->ideal, v->to_base[s]), known);
+        memset(row + known, LFT_DROP, j->out->lids - known);
     }
 }
 
@@ -573,7 +576,7 @@ static void repair(struct rlive *v, struct par *par, struct route_result *ret)
     explain(v, &r);
     struct outcome sum = run(&j, par);
     if (sum.work || !same) {
-        j.out = tables_new(v->f, v->top_lid, ideal->engine);
+        j.out = tables_new_unset(v->f, v->top_lid, ideal->engine);
         rpar_run(par, j.tasks, copy_task, &j);
         sum = run(&j, par);
         r.displaced = sum.displaced;

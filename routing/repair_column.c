@@ -25,6 +25,9 @@ void rrepair_init(struct rrepair *r, const struct rlive *v, struct fabric_tables
     r->down_todo = ARENA_NEW_N(a, words, uint64_t);
     r->up_todo = ARENA_NEW_N(a, words, uint64_t);
     r->seen = ARENA_NEW_N(a, 2 * v->g.n + 1, uint32_t);
+    r->path = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
+    r->cost = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
+    r->cost_of = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
     rcolumn_init(&r->rc, &v->g, v->ordered, a);
 }
 
@@ -53,15 +56,27 @@ static uint32_t step_to(const struct rrepair *r, uint32_t w)
     return w != r->t && r->v->o.foot[w] ? 1 + RCOST_FOOT : 1;
 }
 
-// Of the path along the entries as they are; RCOST_NONE when it does not arrive.
-static uint32_t cost_of(const struct rrepair *r, uint32_t s)
+// Of the path along the entries as they are; RCOST_NONE when it does not arrive. Asked only of switches from
+// which everything is decided, so it can be remembered.
+static uint32_t cost_of(struct rrepair *r, uint32_t s)
 {
-    uint32_t cost = 0, hops = 0;
-    while (s != r->t) {
+    uint32_t cost = 0, n = 0;
+    while (s != r->t && r->cost_of[s] != r->column && n < r->v->g.n) {
+        r->path[n++] = s;
         s = next_of(r, s);
-        if (s == ID_NONE || ++hops > r->v->g.n)
-            return RCOST_NONE;
-        cost += step_to(r, s);
+        if (s == ID_NONE)
+            break;
+    }
+    if (s == ID_NONE || n == r->v->g.n)
+        cost = RCOST_NONE;
+    else if (s != r->t)
+        cost = r->cost[s];
+    while (n > 0) {
+        if (cost != RCOST_NONE)
+            cost += step_to(r, s);
+        s = r->path[--n];
+        r->cost[s] = cost;
+        r->cost_of[s] = r->column;
     }
     return cost;
 }
@@ -73,7 +88,7 @@ static bool may_go(const struct rrepair *r, uint32_t s, uint32_t w, bool down)
     return down ? pos[w] < pos[s] && goes_down(r, w) : pos[w] > pos[s];
 }
 
-static uint32_t cost_by(const struct rrepair *r, uint32_t s, uint32_t w, bool down)
+static uint32_t cost_by(struct rrepair *r, uint32_t s, uint32_t w, bool down)
 {
     if (!may_go(r, s, w, down))
         return RCOST_NONE;
@@ -83,7 +98,7 @@ static uint32_t cost_by(const struct rrepair *r, uint32_t s, uint32_t w, bool do
 
 // The port for s in one direction: the ideal's where that is legal, else the heaviest of the cheapest;
 // LFT_DROP when there is none. Returns its cost.
-static uint32_t choose(const struct rrepair *r, uint32_t s, bool down, uint8_t *ret_port)
+static uint32_t choose(struct rrepair *r, uint32_t s, bool down, uint8_t *ret_port)
 {
     const struct rgraph *g = &r->v->g;
     uint32_t w = rideal_next(r->v, s, r->lid), best = RCOST_NONE, kept = RCOST_NONE;
@@ -225,6 +240,7 @@ static void all_anew(struct rrepair *r)
     const struct rlive *v = r->v;
     run_costs(r);
     r->label = r->rc.down;
+    r->column++;
     r->num_seen = 0;
     for (uint32_t s = 0; s < v->g.n; s++) {
         if (s != r->t && r->rc.cost[s] != RCOST_NONE)
@@ -242,6 +258,7 @@ void rrepair_column(struct rrepair *r, uint16_t lid, uint32_t t, const uint32_t 
     r->lid = lid;
     r->t = t;
     r->num_seen = 0;
+    r->column++;
     if (!all) {
         for (uint32_t i = 0; i < num; i++) {
             if (seed[i] != t && v->g.comp[seed[i]] == v->g.comp[t])

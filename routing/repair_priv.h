@@ -60,7 +60,9 @@ struct rrepair {
     uint32_t *seen;                // evaluated switches of this column
     uint32_t num_seen;
     struct rcolumn rc;
-    uint32_t rc_for;   // the switch that rc holds, ID_NONE
+    uint32_t rc_for;          // the switch that rc holds, ID_NONE
+    uint32_t *cost, *cost_of; // memory of this column's costs: valid where cost_of is `column`
+    uint32_t column, *path;
     const bool *label; // whether a switch goes down, given; NULL: as its entry does
     uint16_t lid;
     uint32_t t;
