@@ -498,6 +498,7 @@ class SimulatedReaction:
         self.lft_sets = sum(s["lft_blocks_set"] for s in sweeps)
         writing = [s for s in sweeps if s["lft_blocks_set"]]
         self.last_lft = 0.0
+        self.seconds = began(sweeps[-1]) - began(sweeps[0]) + sweeps[-1]["seconds"]
         if writing:
             last = writing[-1]
             self.last_lft = last.get("reaction_seconds") or began(last) - began(sweeps[0]) + last["seconds"]
@@ -513,18 +514,18 @@ def lose_traps(weft, on):
     return False
 
 
-def simulated_event(weft, fabric, node, port, up, links, traps_lost=False):
-    """Cable out or in; a SimulatedReaction once weft is done, None when traps cannot be lost."""
+def simulated_events(weft, what, cables, up, links, traps_lost=False):
+    """Cables [(node, port)] out or in, as fast as the API takes it; a SimulatedReaction once weft is done, None when traps cannot be lost."""
     if traps_lost and not lose_traps(weft, True):
         return None
-    guid = "0x" + node[2:]
     mark = weft.mark()
-    weft.api.ask("POST", "/fabrics/default/sim/link", dict(node=guid, port=port, up=up))
+    for node, port in cables:
+        weft.api.ask("POST", "/fabrics/default/sim/link", dict(node="0x" + node[2:], port=port, up=up))
     still_done(weft, mark, links)
     r = SimulatedReaction(weft.sweeps_since(mark), lambda s: seconds_of(s["began_at"]))
     if traps_lost:
         lose_traps(weft, False)
-    note("simulated, %s[%d] %s:" % (fabric.desc[node], port, "up" if up else "down"))
+    note("simulated, %s:" % what)
     tell_sweeps(r.sweeps)
     return r
 
