@@ -2,9 +2,9 @@
 // What could not be written and is tried again: bounded by leaving out what a later request overrides, so
 // that a caller who repeats a put for hours of a full disk costs no more than one.
 //
-// Of the LID items the last one of each (fabric, GUID) stays, in the old order. Applying these gives what the
-// full sequence would, except that an item whose LID went to a GUID that has itself moved on since keeps
-// its record: the LID is free, so that is harmless.
+// Of the LID items the last one of each (fabric, GUID) stays, in the old order; of groups that of each
+// (fabric, MGID, GUID). Applying these gives what the full sequence would, except that an item whose LID went
+// to a GUID that has itself moved on since keeps its record: the LID is free, so that is harmless.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,20 +13,46 @@
 
 struct op {
     const struct db_req *req;
-    struct db_lid lid; // blobs: unused
+    struct db_lid lid;            // of LIDs
+    const struct db_group *group; // of groups; in the request
     size_t seq;
 };
 
+enum what { WHAT_LID, WHAT_BLOB, WHAT_GROUP };
+
+static enum what what_of(const struct db_req *r)
+{
+    switch (r->kind) {
+    case DB_LIDS_PUT:
+    case DB_LIDS_FORGET:
+        return WHAT_LID;
+    case DB_BLOB_PUT:
+        return WHAT_BLOB;
+    case DB_GROUPS_PUT:
+    case DB_GROUPS_FORGET:
+        return WHAT_GROUP;
+    }
+    return WHAT_LID;
+}
+
+static int cmp_group(const struct db_group *x, const struct db_group *y)
+{
+    int c = memcmp(x->mgid, y->mgid, sizeof(x->mgid));
+    return c ? c : (x->port_guid > y->port_guid) - (x->port_guid < y->port_guid);
+}
+
 static int cmp_target(const struct op *x, const struct op *y)
 {
-    bool xb = x->req->kind == DB_BLOB_PUT, yb = y->req->kind == DB_BLOB_PUT;
-    if (xb != yb)
-        return xb - yb;
+    enum what xw = what_of(x->req), yw = what_of(y->req);
+    if (xw != yw)
+        return (int)xw - (int)yw;
     int c = strcmp(x->req->fabric, y->req->fabric);
     if (c)
         return c;
-    if (xb)
+    if (xw == WHAT_BLOB)
         return strcmp(x->req->name, y->req->name);
+    if (xw == WHAT_GROUP)
+        return cmp_group(x->group, y->group);
     return (x->lid.port_guid > y->lid.port_guid) - (x->lid.port_guid < y->lid.port_guid);
 }
 
@@ -55,7 +81,8 @@ static struct op *list_ops(const struct db_req_list *l, size_t *ret_n)
     struct op *op = xcalloc(n ? n : 1, sizeof(*op));
     for (const struct db_req *r = l->head; r; r = r->next) {
         for (size_t i = 0; i < ops_of(r); i++, k++)
-            op[k] = (struct op){r, r->lid ? r->lid[i] : (struct db_lid){0}, k};
+            op[k] =
+                (struct op){r, r->lid ? r->lid[i] : (struct db_lid){0}, r->group ? &r->group[i] : NULL, k};
     }
     *ret_n = n;
     return op;
@@ -96,6 +123,10 @@ static void rebuild(struct db_req_list *out, const struct op *op, size_t n)
             r->data = old->data;
             r->n = old->n;
             old->data = NULL;
+        } else if (what_of(r) == WHAT_GROUP) {
+            r->group = xcalloc(r->n, sizeof(*r->group));
+            for (size_t k = 0; k < r->n; k++)
+                r->group[k] = *op[i + k].group;
         } else {
             r->lid = xcalloc(r->n, sizeof(*r->lid));
             for (size_t k = 0; k < r->n; k++)

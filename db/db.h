@@ -62,6 +62,24 @@ void db_lids_put(struct db *db, const char *fabric, const struct db_lid *item, s
 void db_lids_forget(struct db *db, const char *fabric, const uint64_t *port_guid, size_t n, db_done_fn *done,
                     void *arg);
 
+// --- multicast groups and their members: (fabric, MGID, port GUID) -> MCMemberRecord as on the wire ---
+// port_guid 0 is the group itself. What the record says beside its key is the caller's.
+#define DB_GROUP_RECORD 56
+struct db_group {
+    uint8_t mgid[16];
+    uint64_t port_guid;
+    uint8_t record[DB_GROUP_RECORD];
+};
+// All rows of a fabric, ordered by MGID and then port GUID; malloc'd, the caller's. Blocks for a read: at
+// start only. Returns the number or negative errno.
+long db_groups_load(struct db *db, const char *fabric, struct db_group **ret);
+// Adds or replaces in one transaction; items are copied. done NULL: nobody waits.
+void db_groups_put(struct db *db, const char *fabric, const struct db_group *item, size_t n, db_done_fn *done,
+                   void *arg);
+// Each by MGID and port GUID; a group's members are rows of their own.
+void db_groups_forget(struct db *db, const char *fabric, const struct db_group *item, size_t n,
+                      db_done_fn *done, void *arg);
+
 // --- small named blobs of a fabric (the blueprint, the last tables' fingerprint) ---
 void db_blob_put(struct db *db, const char *fabric, const char *name, const void *p, size_t n,
                  db_done_fn *done, void *arg);

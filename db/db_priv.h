@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // For db/ only. File map: open.c (directory, lock, damage, connections), schema.c (migrations), sql.c (small
-// SQLite helpers), request.c (LIDs and blobs: the loop's side and their SQL), event.c (ring, rows, queries),
-// writer.c (the writer thread), backlog.c (what could not be written yet).
+// SQLite helpers), request.c (LIDs and blobs: the loop's side and their SQL), group.c (the same for multicast
+// groups), event.c (ring, rows, queries), writer.c (the writer thread), backlog.c (what could not be written
+// yet).
 //
 // Who may touch what: each field of struct db is marked [loop], [writer] or [mu]. [init] is set at open and
 // never changes while the thread runs.
@@ -50,6 +51,8 @@ enum db_kind {
     DB_LIDS_PUT,
     DB_LIDS_FORGET,
     DB_BLOB_PUT, // data NULL: removes
+    DB_GROUPS_PUT,
+    DB_GROUPS_FORGET,
 };
 
 // One request; the loop makes it, then it is the writer's.
@@ -58,6 +61,7 @@ struct db_req {
     enum db_kind kind;
     char *fabric, *name;     // name: blobs
     struct db_lid *lid;      // n items; FORGET uses port_guid alone
+    struct db_group *group;  // n items; FORGET uses the key alone
     void *data;              // blob
     size_t n;                // items or bytes
     struct db_completion *c; // NULL: nobody waits (any more)
@@ -99,6 +103,8 @@ enum db_stmt {
     DB_ST_LID_FORGET,
     DB_ST_BLOB_PUT,
     DB_ST_BLOB_REMOVE,
+    DB_ST_GROUP_PUT,
+    DB_ST_GROUP_FORGET,
     DB_ST_EVENT_PUT,
     DB_ST_RESERVE,
     DB_ST_PRUNE,
@@ -164,8 +170,15 @@ size_t db_req_bytes(const struct db_req *r);
 void db_req_free(struct db_req *r);
 void db_req_list_init(struct db_req_list *l);
 void db_req_list_add(struct db_req_list *l, struct db_req *r);
-void db_deliver(struct db *db); // [loop] runs what is in ready, and logs the writer's notes
+// [loop] Takes r; a status other than 0 refuses it at once.
+void db_req_submit(struct db *db, struct db_req *r, int status);
+struct db_req *db_req_new(struct db *db, enum db_kind kind, const char *fabric, db_done_fn *done, void *arg);
+int db_req_check(const char *fabric, size_t n); // name and number of items are within bounds
+void db_deliver(struct db *db);                 // [loop] runs what is in ready, and logs the writer's notes
 void db_tell(struct db *db, struct db_req *r, int status); // any thread
+
+// group.c
+int db_group_apply(struct db *db, const struct db_req *r); // [writer] inside a transaction
 
 // event.c
 // Reserves ids. Negative errno and *e when the file cannot be read; *ret_write_error (negative errno) when it

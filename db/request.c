@@ -18,7 +18,7 @@ void db_req_list_init(struct db_req_list *l)
 
 size_t db_req_bytes(const struct db_req *r)
 {
-    size_t each = r->lid ? sizeof(*r->lid) : 1;
+    size_t each = r->lid ? sizeof(*r->lid) : r->group ? sizeof(*r->group) : 1;
     return sizeof(*r) + r->n * each + DB_FABRIC_MAX;
 }
 
@@ -36,6 +36,7 @@ void db_req_free(struct db_req *r)
     free(r->fabric);
     free(r->name);
     free(r->lid);
+    free(r->group);
     free(r->data);
     free(r);
 }
@@ -118,8 +119,7 @@ void db_cancel(struct db *db, const void *arg)
 
 // --- making requests ---
 
-static struct db_req *req_new(struct db *db, enum db_kind kind, const char *fabric, db_done_fn *done,
-                              void *arg)
+struct db_req *db_req_new(struct db *db, enum db_kind kind, const char *fabric, db_done_fn *done, void *arg)
 {
     struct db_req *r = xcalloc(1, sizeof(*r));
     r->kind = kind;
@@ -158,18 +158,32 @@ static void submit(struct db *db, struct db_req *r)
         refuse(db, r, -ENOBUFS);
 }
 
+void db_req_submit(struct db *db, struct db_req *r, int status)
+{
+    if (status != 0)
+        refuse(db, r, status);
+    else
+        submit(db, r);
+}
+
 static bool valid_lid(uint64_t guid, int64_t lid, int64_t lmc)
 {
     return guid && lmc >= 0 && lmc <= 7 && lid >= 1 && lid + (1 << lmc) - 1 <= DB_LID_MAX &&
            (lid & ((1 << lmc) - 1)) == 0;
 }
 
-static int check_lids(const char *fabric, const struct db_lid *item, size_t n)
+int db_req_check(const char *fabric, size_t n)
 {
     if (strnlen(fabric, DB_FABRIC_MAX + 1) > DB_FABRIC_MAX)
         return -ENAMETOOLONG;
-    if (n > DB_LIDS_MAX)
-        return -E2BIG;
+    return n > DB_LIDS_MAX ? -E2BIG : 0;
+}
+
+static int check_lids(const char *fabric, const struct db_lid *item, size_t n)
+{
+    int rc = db_req_check(fabric, n);
+    if (rc)
+        return rc;
     for (size_t i = 0; item && i < n; i++) {
         if (!valid_lid(item[i].port_guid, item[i].lid, item[i].lmc))
             return -EINVAL;
@@ -180,7 +194,7 @@ static int check_lids(const char *fabric, const struct db_lid *item, size_t n)
 void db_lids_put(struct db *db, const char *fabric, const struct db_lid *item, size_t n, db_done_fn *done,
                  void *arg)
 {
-    struct db_req *r = req_new(db, DB_LIDS_PUT, fabric, done, arg);
+    struct db_req *r = db_req_new(db, DB_LIDS_PUT, fabric, done, arg);
     int rc = check_lids(fabric, item, n);
     if (rc) {
         refuse(db, r, rc);
@@ -196,7 +210,7 @@ void db_lids_put(struct db *db, const char *fabric, const struct db_lid *item, s
 void db_lids_forget(struct db *db, const char *fabric, const uint64_t *port_guid, size_t n, db_done_fn *done,
                     void *arg)
 {
-    struct db_req *r = req_new(db, DB_LIDS_FORGET, fabric, done, arg);
+    struct db_req *r = db_req_new(db, DB_LIDS_FORGET, fabric, done, arg);
     int rc = check_lids(fabric, NULL, n);
     if (rc) {
         refuse(db, r, rc);
@@ -212,7 +226,7 @@ void db_lids_forget(struct db *db, const char *fabric, const uint64_t *port_guid
 void db_blob_put(struct db *db, const char *fabric, const char *name, const void *p, size_t n,
                  db_done_fn *done, void *arg)
 {
-    struct db_req *r = req_new(db, DB_BLOB_PUT, fabric, done, arg);
+    struct db_req *r = db_req_new(db, DB_BLOB_PUT, fabric, done, arg);
     bool long_name =
         strnlen(fabric, DB_FABRIC_MAX + 1) > DB_FABRIC_MAX || strnlen(name, DB_NAME_MAX + 1) > DB_NAME_MAX;
     if (long_name || n > DB_BLOB_MAX) {
@@ -281,6 +295,10 @@ int db_req_apply(struct db *db, const struct db_req *r)
         break;
     case DB_BLOB_PUT:
         rc = put_blob(db, r);
+        break;
+    case DB_GROUPS_PUT:
+    case DB_GROUPS_FORGET:
+        rc = db_group_apply(db, r);
         break;
     }
     return rc;

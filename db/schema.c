@@ -36,6 +36,13 @@ static const char *const step[] = {
     "CREATE INDEX event_by_fabric ON event (fabric);"
     "CREATE INDEX event_by_time ON event (wall_ns);"
     "CREATE TABLE reserved (name TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;",
+    // 3: multicast groups (guid 0) and their members
+    "CREATE TABLE mcast ("
+    "  fabric TEXT NOT NULL,"
+    "  mgid BLOB NOT NULL CHECK (length(mgid) = 16),"
+    "  guid INTEGER NOT NULL,"
+    "  record BLOB NOT NULL CHECK (length(record) = 56),"
+    "  PRIMARY KEY (fabric, mgid, guid)) WITHOUT ROWID;",
 };
 
 const int db_schema_newest = sizeof(step) / sizeof(step[0]);

@@ -22,6 +22,9 @@ static const char *const sql[DB_ST_N] = {
                        "ON CONFLICT (fabric, name) DO UPDATE SET data = excluded.data",
     [DB_ST_BLOB_REMOVE] = "DELETE FROM blob WHERE fabric = ?1 AND name = ?2",
     // REPLACE: a commit that reported failure may still have been done.
+    [DB_ST_GROUP_PUT] = "INSERT INTO mcast (fabric, mgid, guid, record) VALUES (?1, ?2, ?3, ?4) "
+                        "ON CONFLICT (fabric, mgid, guid) DO UPDATE SET record = excluded.record",
+    [DB_ST_GROUP_FORGET] = "DELETE FROM mcast WHERE fabric = ?1 AND mgid = ?2 AND guid = ?3",
     [DB_ST_EVENT_PUT] =
         "INSERT OR REPLACE INTO event (id, wall_ns, fabric, kind, severity, subject, text, data) "
         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",

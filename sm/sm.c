@@ -384,6 +384,7 @@ void sm_program_done(struct sm *sm)
     if (sm->duplicates !=
         sm->duplicates_before) // a cable that moved during the sweep looks like a second device: look again
         sm_resweep(sm, "duplicate-guid", false);
+    sm_mcast_fabric_changed(sm);
     sm_route_job_free(sm);
     fabric_unref(old);
     sweep_end(sm, true);
@@ -409,6 +410,7 @@ struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, str
     sm_lids_load(sm);
     sm_blueprint_load(sm);
     sm_watch_init(sm);
+    sm_sa_init(sm);
     return sm;
 }
 
@@ -417,6 +419,7 @@ void sm_free(struct sm *sm)
     if (sm == NULL)
         return;
     sm_watch_done(sm);
+    sm_sa_done(sm);
     sm_blueprint_free(sm);
     if (sm->db != NULL)
         db_cancel(sm->db, sm);

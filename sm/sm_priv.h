@@ -18,6 +18,8 @@
 //     watch.c     light sweep, standing list, timers
 //     trap.c      traps
 //     sminfo.c    other managers
+//     sa*.c       what end nodes ask; sa_priv.h has the list
+//     mcast.c     multicast forwarding tables
 //
 // A device (struct sm_dev) is what the manager remembers of one node, found by GUID, from its first sight on.
 // All of it is the loop thread's.
@@ -151,6 +153,8 @@ struct sm_note;          // notes.c
 struct sm_read;          // read.c
 struct sm_route_job;     // routes.c
 struct sm_blueprint_job; // blueprint.c
+struct sm_sa;            // sa.c
+struct sm_mcast;         // mcast.c
 struct sm_traps;         // trap.c
 
 struct sm {
@@ -238,6 +242,9 @@ struct sm {
     struct route_result route;
     struct route_proof proof;
     uint64_t generation;
+
+    struct sm_sa *sa;
+    struct sm_mcast *mcast;
 
     struct u64map lid_of; // PortGUID -> recorded LID
     int db_status;
@@ -384,6 +391,18 @@ void sm_touch(struct sm *sm, struct sm_dev *d);
 void sm_touch_none(struct sm *sm);
 // The device that has an end port with this LID in the last finished generation; NULL. *ret_num: that port.
 struct sm_dev *sm_dev_by_lid(struct sm *sm, uint16_t lid, unsigned *ret_num);
+// sa.c
+int sm_sa_init(struct sm *sm);
+void sm_sa_done(struct sm *sm);
+// sa_reregister.c: whether the next Set(PortInfo) of that port should carry ClientReregister, as far as its
+// PortInfo was last read; at most so many a second are told so. The second: that Set has succeeded.
+bool sm_sa_wants_reregister(struct sm *sm, const struct sm_dev *d, unsigned num);
+void sm_sa_reregistered(struct sm *sm, const struct sm_dev *d, unsigned num);
+// mcast.c
+void sm_mcast_fabric_changed(struct sm *sm); // a sweep has ended well; sm->fabric, sm->tables are in force
+void sm_mcast_switch_reset(struct sm *sm, const struct sm_dev *d); // its tables are not what was written
+// MulticastFDBTop to be in the next Set(SwitchInfo) of that switch; 0: leave it as it is.
+uint16_t sm_mcast_top(const struct sm *sm, const struct sm_dev *d);
 // trap.c
 void sm_trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
 void sm_trap_done(struct sm *sm);
