@@ -408,7 +408,7 @@ bool sm_is_at(const struct sim *s, const struct sim_port *end); // perhaps a sil
 // SMInfo or a Trap for it; as sma_process()
 bool sm_process(struct sim *s, struct flight *f, uint16_t *ret_status);
 bool sm_answer(struct sim *s, const struct sim_port *end, const uint8_t *mad); // to a request of its own
-void sm_event(struct sim *s, uint32_t i);
+void sim_sm_event(struct sim *s, uint32_t i);
 void sm_forget(struct sim *s, struct sim_port *end); // its process is gone
 
 // --- sim_hosts.c: live hosts; each does nothing where there are none ---

@@ -137,7 +137,7 @@ static void run_event(struct sim *s, const struct ev *e)
         os_up_event(s, &s->node[e->i]);
         break;
     case EV_SM:
-        sm_event(s, e->i);
+        sim_sm_event(s, e->i);
         break;
     case EV_HOST:
         host_event(s, e->i);

@@ -120,7 +120,7 @@ static void poll(struct sim *s, struct played_sm *m)
     m->poll_tid = ask(s, m, master, MAD_METHOD_GET, 0);
 }
 
-void sm_event(struct sim *s, uint32_t i)
+void sim_sm_event(struct sim *s, uint32_t i)
 {
     struct played_sm *m = &s->sm[i];
     if (!m->used || m->poll_due != s->now)

@@ -276,3 +276,76 @@ void rig_bring_up(struct rig *r)
     set_states(r, MAD_PORT_ACTIVE);
     assert_int_equal(r->t->ops->port(r->t, &r->port), 0);
 }
+
+// --- a fabric that is up ---
+
+static const struct port *only_port(struct rig *r, uint64_t guid)
+{
+    return fabric_port(r->f, (port_id){fabric_by_guid(r->f, guid)->first_port});
+}
+
+void rig_up(struct rig *r, const struct sim_opts *o, struct rig_ends *ret)
+{
+    struct err e;
+    rig_start(r, rig_fabric("ft3-4-4"), o);
+    assert_int_equal(r->t->ops->issm(r->t, true, &e), 0);
+    *ret = (struct rig_ends){.sm_lid = rig_lid_of(r, r->port.node_guid)};
+    const struct port *mine = only_port(r, r->port.node_guid);
+    const struct node *leaf = fabric_peer_node(r->f, mine);
+    ret->leaf = leaf->guid;
+    ret->leaf_port = fabric_port(r->f, mine->peer)->num;
+    for (unsigned i = 1; i <= leaf->num_ports; i++) {
+        const struct port *p = fabric_port(r->f, fabric_port_at(r->f, leaf, i));
+        if (fabric_peer_node(r->f, p)->type != NODE_SWITCH)
+            continue;
+        ret->up_port = i;
+        ret->agg = fabric_peer_node(r->f, p)->guid;
+        ret->agg_port = fabric_port(r->f, p->peer)->num;
+    }
+    for (uint32_t i = 0; i < r->f->num_nodes; i++)
+        if (r->f->node[i].type == NODE_CA && r->f->node[i].guid != r->port.node_guid)
+            ret->host = r->f->node[i].guid;
+    const struct port *far = only_port(r, ret->host);
+    ret->host_port_guid = far->guid;
+    ret->far_leaf = fabric_peer_node(r->f, far)->guid;
+    ret->far_port = fabric_port(r->f, far->peer)->num;
+    rig_bring_up(r);
+}
+
+uint64_t rig_field(struct rig *r, uint64_t guid, unsigned port, const char *name)
+{
+    uint64_t v = 0;
+    assert_int_equal(sim_port_field(r->s, guid, port, name, &v), 0);
+    return v;
+}
+
+uint64_t rig_switch_field(struct rig *r, uint64_t guid, const char *name)
+{
+    uint64_t v = 0;
+    assert_int_equal(sim_switch_field(r->s, guid, name, &v), 0);
+    return v;
+}
+
+int rig_node_info(struct rig *r, const struct dest *d, struct mad_node_info *ret)
+{
+    uint8_t data[64] = {0};
+    int st = rig_smp(r, d, MAD_METHOD_GET, MAD_ATTR_NODE_INFO, 0, data);
+    mad_node_info_decode(data, ret);
+    return st;
+}
+
+void rig_repress(struct rig *r, const uint8_t *trap, uint16_t lid, uint64_t m_key)
+{
+    uint8_t mad[MAD_SIZE];
+    memcpy(mad, trap, MAD_SIZE);
+    mad[3] = MAD_METHOD_TRAP_REPRESS;
+    for (unsigned i = 0; i < 8; i++)
+        mad[24 + i] = (uint8_t)(m_key >> (56 - 8 * i));
+    assert_int_equal(r->t->ops->send(r->t, mad, &(struct mad_addr){.lid = lid}, 0), 0);
+}
+
+void rig_notice(struct rig *r, struct mad_notice *ret)
+{
+    assert_int_equal(r->other[3], MAD_METHOD_TRAP);
+    mad_notice_decode(r->other + 64, ret);
+}

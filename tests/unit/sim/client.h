@@ -54,6 +54,23 @@ int rig_set_port(struct rig *r, const struct dest *d, unsigned num, const struct
 // Brings the whole fabric up the simplest way: LIDs by node order, shortest paths from the snapshot, links
 // ARMED, then ACTIVE. The attached port is the manager's.
 void rig_bring_up(struct rig *r);
+// ft3-4-4 brought up, the manager's issm on; who is who in it.
+struct rig_ends {
+    uint64_t leaf, agg;         // the manager's leaf, a switch above it
+    unsigned leaf_port;         // of the leaf, to the manager
+    unsigned up_port, agg_port; // of the leaf to the agg, and its end there
+    uint64_t host, host_port_guid;
+    uint64_t far_leaf; // the far host's, and its port to it
+    unsigned far_port;
+    uint16_t sm_lid;
+};
+void rig_up(struct rig *r, const struct sim_opts *o, struct rig_ends *ret);
+uint64_t rig_field(struct rig *r, uint64_t guid, unsigned port, const char *name); // of PortInfo
+uint64_t rig_switch_field(struct rig *r, uint64_t guid, const char *name);
+int rig_node_info(struct rig *r, const struct dest *d, struct mad_node_info *ret); // as rig_smp()
+void rig_repress(struct rig *r, const uint8_t *trap, uint16_t lid, uint64_t m_key);
+void rig_notice(struct rig *r, struct mad_notice *ret); // of the last MAD that nobody asked for
+
 struct dest rig_path(struct rig *r, uint64_t node_guid); // shortest directed route over the snapshot
 uint16_t rig_lid_of(struct rig *r, uint64_t node_guid);
 
