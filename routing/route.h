@@ -105,6 +105,24 @@ struct verify_opts {
 bool route_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
                   struct route_proof *ret);
 
+// The same for a change: what a proof leaves behind (of the order of 40 bytes a LID and 8 a switch port) lets
+// the next one walk again only those LIDs whose entries, end or cables on their way changed, from all
+// sources, and the others from new sources only. Dependencies of the unchanged are kept as they were, which
+// is more than there need be: `channels` and `dependencies` then count those too. All other figures are what
+// a full proof has. Whatever is not plainly sound (a fault, a cycle, parts that grow together, another
+// all_switches) is proved in full, which decides; so is everything when state is NULL.
+// Cost: a comparison of the tables, and O(switches) for each LID walked again.
+struct route_proof_state;                                 // any thread may read it
+void route_proof_state_free(struct route_proof_state *s); // NULL is fine
+// route_verify() that leaves a state; *ret_state NULL when not ok or when it does not fit (paths beyond 15
+// hops).
+bool route_verify_keep(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
+                       struct route_proof *ret, struct route_proof_state **ret_state);
+// old_tables: those that state is of. ret_state as above; the old state stays the caller's.
+bool route_verify_change(const struct route_proof_state *state, const struct fabric_tables *old_tables,
+                         const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
+                         struct route_proof *ret, struct route_proof_state **ret_state);
+
 // What holds of tables that the proof refuses, so that a flaw in one place does not cost all the others their
 // routes: a copy with only those entries from which the walk arrives, LFT_DROP in place of the rest. One
 // reference, sealed, and its proof in *ret: ok, or ROUTE_NO_ENTRY and `unreached` pairs that have no way; all

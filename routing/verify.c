@@ -10,63 +10,22 @@
 //
 // Parallel over blocks of 64 LIDs, each task with scratch memory of its own; the result does not depend on
 // how many there are. Cost: O(switches x LIDs).
-#include "routing/route.h"
+#include "routing/verify_priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "lib/arena.h"
-
-// Where a port leads, beside a switch: one of these plus the fault that it is to end there.
-#define LINK_STOP 0xffffff00u
-#define LINK_DEAD (LINK_STOP + ROUTE_DEAD_PORT) // no usable cable, or no such port
-#define LINK_END (LINK_STOP + ROUTE_WRONG_END)  // to an end node, or to the switch itself
-#define LINK_ARRIVES (LINK_STOP + ROUTE_OK)
-#define BLOCK LFT_BLOCK
-
-struct cables {
-    const struct fabric *f;
-    const struct fabric_tables *t;
-    uint32_t n;
-    uint32_t ports; // per switch, numbers 0 .. ports - 1
-    uint32_t words; // of 64 bits, for a set of ports
-    uint32_t *link; // [switch * ports + port]: switch at the far end, or LINK_*
-    uint32_t *part; // connected part of a switch
-    bool *source;   // switch walked from
-    uint32_t num_sources;
-    struct fabric_tables *keep; // gets the entries that arrive; may be NULL
-};
-
-struct fault_at {
-    enum route_fault fault;
-    uint32_t sw;
-    uint16_t lid;
-};
-
-struct task {
-    struct arena *a;
-    uint64_t pairs, disconnected, unreached;
-    uint32_t max_hops;
-    struct fault_at first;
-    uint64_t *dep;   // [channel * words]: ports that are left by next
-    uint64_t *used;  // a bit per channel: it carries something
-    uint8_t *next;   // [64][switch]
-    uint8_t *state;  // per switch: PENDING, or enum route_fault + 1 once known; 0 not visited
-    uint32_t *to;    // per switch: the next one, or LINK_*
-    uint16_t *depth; // links between switches up to the end
-    uint32_t *path;
-};
 #define PENDING 0xff
 
 struct job {
-    struct cables c;
-    struct task *task;
+    struct vcables c;
+    struct vtask *task;
     uint32_t num_tasks, num_blocks;
 };
 
 // --- the cables ---
 
-static void read_cables(struct cables *c, const struct verify_opts *o, struct arena *a)
+void vread_cables(struct vcables *c, const struct verify_opts *o, struct arena *a)
 {
     const struct fabric *f = c->f;
     c->n = f->num_switches;
@@ -96,7 +55,7 @@ static void read_cables(struct cables *c, const struct verify_opts *o, struct ar
     }
 }
 
-static void find_parts(struct cables *c, struct arena *a)
+void vfind_parts(struct vcables *c, struct arena *a)
 {
     uint32_t *stack = ARENA_NEW_N(a, c->n + 1, uint32_t);
     c->part = ARENA_NEW_N(a, c->n + 1, uint32_t);
@@ -121,7 +80,7 @@ static void find_parts(struct cables *c, struct arena *a)
 }
 
 // The switch and port where a LID's end port hangs; false when on none.
-static bool end_of(const struct fabric *f, uint32_t lid, uint32_t *ret_sw, uint8_t *ret_port)
+bool vend_of(const struct fabric *f, uint32_t lid, uint32_t *ret_sw, uint8_t *ret_port)
 {
     const struct port *p = &f->port[f->lid_port[lid]];
     const struct node *n = &f->node[p->node.i];
@@ -139,25 +98,19 @@ static bool end_of(const struct fabric *f, uint32_t lid, uint32_t *ret_sw, uint8
 
 // --- the walk ---
 
-static uint32_t far_end(const struct cables *c, uint32_t sw, uint8_t port)
-{
-    return port < c->ports ? c->link[(size_t)sw * c->ports + port]
-                           : LINK_STOP + (port == LFT_DROP ? ROUTE_NO_ENTRY : ROUTE_DEAD_PORT);
-}
-
 // Where each switch's entry leads, for the destination that hangs on port `port` of switch `sw`. By itself,
 // as loads that do not wait for each other are several times faster than a walk over them.
-static void resolve(const struct cables *c, const struct task *k, const uint8_t *restrict next, uint32_t sw,
+static void resolve(const struct vcables *c, const struct vtask *k, const uint8_t *restrict next, uint32_t sw,
                     uint8_t port)
 {
     uint32_t *restrict to = k->to, n = c->n;
     for (uint32_t v = 0; v < n; v++)
-        to[v] = far_end(c, v, next[v]);
+        to[v] = vfar_end(c, v, next[v]);
     if (sw != ID_NONE && next[sw] == port)
         to[sw] = LINK_ARRIVES;
 }
 
-static enum route_fault walk(const struct cables *c, struct task *k, uint32_t from)
+static enum route_fault walk(const struct vcables *c, struct vtask *k, uint32_t from)
 {
     uint32_t n = 0, v = from;
     enum route_fault r;
@@ -185,7 +138,7 @@ static enum route_fault walk(const struct cables *c, struct task *k, uint32_t fr
 }
 
 // The turns that the visited switches' entries make.
-static void note_turns(const struct cables *c, const struct task *k, const uint8_t *restrict next)
+static void note_turns(const struct vcables *c, const struct vtask *k, const uint8_t *restrict next)
 {
     const uint32_t *restrict to = k->to, n = c->n, words = c->words;
     const uint8_t *restrict state = k->state;
@@ -203,17 +156,17 @@ static void note_turns(const struct cables *c, const struct task *k, const uint8
     }
 }
 
-static void note_fault(struct task *k, enum route_fault fault, uint32_t sw, uint16_t lid)
+static void note_fault(struct vtask *k, enum route_fault fault, uint32_t sw, uint16_t lid)
 {
     if (k->first.fault == ROUTE_OK)
-        k->first = (struct fault_at){fault, sw, lid};
+        k->first = (struct vfault){fault, sw, lid};
 }
 
-static void prove_lid(const struct cables *c, struct task *k, const uint8_t *next, uint16_t lid)
+void vprove_lid(const struct vcables *c, struct vtask *k, const uint8_t *next, uint16_t lid)
 {
     uint32_t sw = ID_NONE;
     uint8_t port = 0;
-    bool attached = end_of(c->f, lid, &sw, &port);
+    bool attached = vend_of(c->f, lid, &sw, &port);
     if (!attached)
         sw = ID_NONE;
     memset(k->state, 0, c->n);
@@ -226,6 +179,8 @@ static void prove_lid(const struct cables *c, struct task *k, const uint8_t *nex
         if (r == ROUTE_OK) {
             if (k->depth[s] > k->max_hops)
                 k->max_hops = k->depth[s];
+            if (c->hist && k->depth[s] < VHOPS)
+                c->hist[(size_t)lid * VHOPS + k->depth[s]]++;
             continue;
         }
         bool wired = attached && c->part[s] == c->part[sw];
@@ -245,7 +200,7 @@ static void prove_lid(const struct cables *c, struct task *k, const uint8_t *nex
 }
 
 // The entries of one block of LIDs, destination by destination.
-static void turn_block(const struct cables *c, uint8_t *restrict next, uint32_t lid0)
+static void turn_block(const struct vcables *c, uint8_t *restrict next, uint32_t lid0)
 {
     uint8_t tile[BLOCK][BLOCK];
     for (uint32_t s0 = 0; s0 < c->n; s0 += BLOCK) {
@@ -266,20 +221,20 @@ static void turn_block(const struct cables *c, uint8_t *restrict next, uint32_t 
 static void prove_task(void *arg, unsigned i)
 {
     struct job *j = arg;
-    struct task *k = &j->task[i];
-    const struct cables *c = &j->c;
+    struct vtask *k = &j->task[i];
+    const struct vcables *c = &j->c;
     uint32_t from = (uint32_t)((uint64_t)j->num_blocks * i / j->num_tasks);
     uint32_t to = (uint32_t)((uint64_t)j->num_blocks * (i + 1) / j->num_tasks);
     for (uint32_t b = from; b < to; b++) {
         uint32_t lid0 = b * BLOCK, present = 0;
         for (uint32_t l = 0; l < BLOCK; l++)
-            present += lid0 + l > 0 && lid0 + l <= c->f->top_lid && c->f->lid_port[lid0 + l] != ID_NONE;
+            present += vpresent(c->f, lid0 + l);
         if (present == 0)
             continue;
         turn_block(c, k->next, lid0);
         for (uint32_t l = 0; l < BLOCK; l++) {
-            if (lid0 + l > 0 && lid0 + l <= c->f->top_lid && c->f->lid_port[lid0 + l] != ID_NONE)
-                prove_lid(c, k, k->next + l * (size_t)c->n, (uint16_t)(lid0 + l));
+            if (vpresent(c->f, lid0 + l))
+                vprove_lid(c, k, k->next + l * (size_t)c->n, (uint16_t)(lid0 + l));
         }
     }
 }
@@ -287,7 +242,7 @@ static void prove_task(void *arg, unsigned i)
 // --- dependencies ---
 
 // The next channel after `from` bits of channel chan's set: LINK_DEAD at the end.
-static uint32_t next_dep(const struct cables *c, const uint64_t *dep, size_t chan, uint32_t *at)
+static uint32_t next_dep(const struct vcables *c, const uint64_t *dep, size_t chan, uint32_t *at)
 {
     while (*at < c->words * 64) {
         uint64_t w = dep[chan * c->words + *at / 64] >> (*at % 64);
@@ -303,7 +258,7 @@ static uint32_t next_dep(const struct cables *c, const uint64_t *dep, size_t cha
 }
 
 // A cycle of channels, its length in *ret_n, or NULL.
-static uint32_t *find_cycle(const struct cables *c, const uint64_t *dep, struct arena *a, uint32_t *ret_n)
+uint32_t *vfind_cycle(const struct vcables *c, const uint64_t *dep, struct arena *a, uint32_t *ret_n)
 {
     size_t chans = (size_t)c->n * c->ports;
     uint8_t *colour = arena_alloc(a, chans + 1); // 1 on the stack, 2 done
@@ -405,13 +360,13 @@ static const char *fault_text(enum route_fault r)
     return "?";
 }
 
-static void path_text(const struct cables *c, const struct fault_at *at, char *buf, size_t size,
+static void path_text(const struct vcables *c, const struct vfault *at, char *buf, size_t size,
                       struct arena *a)
 {
     char hop[300], name[160];
     uint32_t sw = ID_NONE, v = at->sw, w;
     uint8_t port = 0;
-    if (!end_of(c->f, at->lid, &sw, &port))
+    if (!vend_of(c->f, at->lid, &sw, &port))
         sw = ID_NONE;
     snprintf(buf, size, "to LID %u (%s): ", at->lid,
              fabric_port_name(c->f, (port_id){c->f->lid_port[at->lid]}, name, sizeof(name)));
@@ -426,7 +381,7 @@ static void path_text(const struct cables *c, const struct fault_at *at, char *b
         if (seen[v])
             break;
         seen[v] = true;
-        w = v == sw && out == port ? LINK_ARRIVES : far_end(c, v, out);
+        w = v == sw && out == port ? LINK_ARRIVES : vfar_end(c, v, out);
         if (w >= c->n)
             break;
         add_text(buf, size, " -> ");
@@ -437,7 +392,7 @@ static void path_text(const struct cables *c, const struct fault_at *at, char *b
     add_text(buf, size, hop);
 }
 
-static void cycle_text(const struct cables *c, const uint32_t *cycle, uint32_t n, char *buf, size_t size)
+static void cycle_text(const struct vcables *c, const uint32_t *cycle, uint32_t n, char *buf, size_t size)
 {
     char hop[300];
     snprintf(buf, size, "credit loop over %u cables: ", n);
@@ -453,7 +408,7 @@ static void cycle_text(const struct cables *c, const uint32_t *cycle, uint32_t n
 
 // --- together ---
 
-static void new_task(const struct cables *c, struct task *k)
+void vtask_new(const struct vcables *c, struct vtask *k)
 {
     size_t chans = (size_t)c->n * c->ports + 1;
     k->a = arena_new();
@@ -466,13 +421,13 @@ static void new_task(const struct cables *c, struct task *k)
     k->path = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
 }
 
-static void merge(struct job *j, struct route_proof *r, struct fault_at *first)
+static void merge(struct job *j, struct route_proof *r, struct vfault *first)
 {
-    const struct cables *c = &j->c;
-    struct task *k0 = &j->task[0];
+    const struct vcables *c = &j->c;
+    struct vtask *k0 = &j->task[0];
     size_t chans = (size_t)c->n * c->ports;
     for (uint32_t i = 0; i < j->num_tasks; i++) {
-        struct task *k = &j->task[i];
+        struct vtask *k = &j->task[i];
         r->pairs += k->pairs;
         r->disconnected += k->disconnected;
         r->unreached += k->unreached;
@@ -492,10 +447,10 @@ static void merge(struct job *j, struct route_proof *r, struct fault_at *first)
 
 static void conclude(struct job *j, const struct verify_opts *o, struct route_proof *r, struct arena *a)
 {
-    struct fault_at first = {.fault = ROUTE_OK};
+    struct vfault first = {.fault = ROUTE_OK};
     uint32_t n = 0;
     merge(j, r, &first);
-    uint32_t *cycle = find_cycle(&j->c, j->task[0].dep, a, &n);
+    uint32_t *cycle = vfind_cycle(&j->c, j->task[0].dep, a, &n);
     r->fault = first.fault;
     r->credit_loop = cycle != NULL;
     if (r->fault == ROUTE_OK && cycle && !o->allow_credit_loops)
@@ -507,19 +462,22 @@ static void conclude(struct job *j, const struct verify_opts *o, struct route_pr
         cycle_text(&j->c, cycle, n, r->counter_example, sizeof(r->counter_example));
 }
 
+// keep, ret_state: may be NULL.
 static void prove(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
-                  struct fabric_tables *keep, struct route_proof *ret)
+                  struct fabric_tables *keep, struct route_proof *ret, struct route_proof_state **ret_state)
 {
     struct arena *a = arena_new();
     struct job j = {.c = {.f = f, .t = t, .keep = keep}, .num_blocks = f->top_lid / BLOCK + 1u};
-    read_cables(&j.c, o, a);
-    find_parts(&j.c, a);
+    vread_cables(&j.c, o, a);
+    vfind_parts(&j.c, a);
+    if (ret_state)
+        j.c.hist = ARENA_NEW_N(a, ((size_t)f->top_lid + 1) * VHOPS, uint16_t);
     j.num_tasks = o->par && o->par->width > 1 ? o->par->width : 1;
     if (j.num_tasks > j.num_blocks)
         j.num_tasks = j.num_blocks;
-    j.task = ARENA_NEW_N(a, j.num_tasks, struct task);
+    j.task = ARENA_NEW_N(a, j.num_tasks, struct vtask);
     for (uint32_t i = 0; i < j.num_tasks; i++)
-        new_task(&j.c, &j.task[i]);
+        vtask_new(&j.c, &j.task[i]);
     if (o->par) {
         o->par->run(o->par, j.num_tasks, prove_task, &j);
     } else {
@@ -527,6 +485,8 @@ static void prove(const struct fabric *f, const struct fabric_tables *t, const s
             prove_task(&j, i);
     }
     conclude(&j, o, ret, a);
+    if (ret_state && ret->ok && !ret->credit_loop && ret->max_hops < VHOPS)
+        *ret_state = vstate_new(&j.c, &j.task[0], o->all_switches);
     for (uint32_t i = 0; i < j.num_tasks; i++)
         arena_free(j.task[i].a);
     arena_free(a);
@@ -535,6 +495,14 @@ static void prove(const struct fabric *f, const struct fabric_tables *t, const s
 bool route_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
                   struct route_proof *ret)
 {
+    return route_verify_keep(f, t, o, ret, NULL);
+}
+
+bool route_verify_keep(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
+                       struct route_proof *ret, struct route_proof_state **ret_state)
+{
+    if (ret_state)
+        *ret_state = NULL;
     *ret = (struct route_proof){.ok = true};
     if (t->num_switches != f->num_switches) {
         ret->ok = false;
@@ -544,7 +512,7 @@ bool route_verify(const struct fabric *f, const struct fabric_tables *t, const s
         return false;
     }
     if (f->num_switches > 0)
-        prove(f, t, o, NULL, ret);
+        prove(f, t, o, NULL, ret, ret_state);
     return ret->ok;
 }
 
@@ -557,7 +525,7 @@ struct fabric_tables *route_salvage(const struct fabric *f, const struct fabric_
     all.all_switches = true;
     struct fabric_tables *keep = tables_new(f, f->top_lid, t->engine);
     *ret = (struct route_proof){.ok = true};
-    prove(f, t, &all, keep, ret);
+    prove(f, t, &all, keep, ret, NULL);
     tables_seal(keep, false);
     route_verify(f, keep, o, ret);
     bool sound = ret->ok || ret->fault == ROUTE_NO_ENTRY;

@@ -207,3 +207,49 @@ void rig_prove(const struct fabric *f, const struct fabric_tables *t)
     assert_int_equal(p.fault, ROUTE_OK);
     assert_string_equal(p.counter_example, "");
 }
+
+const struct fabric *rig_live(const struct fabric *f, const struct rig_fault *x, uint32_t n)
+{
+    struct builder *b = builder_from(f);
+    node_id id;
+    for (uint32_t i = 0; i < n; i++) {
+        if (x[i].kind == RIG_CABLE && builder_find(b, x[i].guid, &id) == 0)
+            builder_unlink(b, id, x[i].num);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (x[i].kind == RIG_NODE && builder_find(b, x[i].guid, &id) == 0)
+            builder_remove(b, id);
+    }
+    // What no cable joins to anything any more is not found by a sweep.
+    const struct fabric *g = builder_seal(b, f->generation + 1, NULL);
+    b = builder_from(g);
+    for (uint32_t i = 0; i < g->num_nodes; i++) {
+        bool any = false;
+        for (unsigned p = node_first_num(&g->node[i]); p <= g->node[i].num_ports; p++)
+            any |= port_valid(g->port[fabric_port_at(g, &g->node[i], p).i].peer);
+        if (!any && builder_find(b, g->node[i].guid, &id) == 0)
+            builder_remove(b, id);
+    }
+    fabric_unref(g);
+    return builder_seal(b, f->generation + 2, NULL);
+}
+
+// Cables between switches mostly, now and then a switch or a host.
+void rig_fault_make(const struct fabric *f, struct rng *r, struct rig_fault *ret)
+{
+    for (;;) {
+        const struct node *n = &f->node[rng_below(r, f->num_nodes)];
+        unsigned kind = rng_below(r, 10);
+        *ret = (struct rig_fault){.kind = kind < 7 ? RIG_CABLE : RIG_NODE, .guid = n->guid};
+        if (kind == 9 ? n->type == NODE_SWITCH : kind > 6)
+            continue;
+        if (kind >= 7)
+            return;
+        if (n->type != NODE_SWITCH)
+            continue;
+        ret->num = 1 + rng_below(r, n->num_ports);
+        const struct node *far = fabric_peer_node(f, &f->port[n->first_port + ret->num]);
+        if (far && far->type == NODE_SWITCH)
+            return;
+    }
+}

@@ -37,4 +37,15 @@ struct fabric_tables *rig_route(const struct fabric *f, enum route_engine e);
 // Verified from every switch, no credit loop, nothing unreached; fails the test otherwise.
 void rig_prove(const struct fabric *f, const struct fabric_tables *t);
 
+// Things that fail: a cable (named by one end), or a whole node.
+struct rig_fault {
+    enum { RIG_CABLE, RIG_NODE } kind;
+    uint64_t guid;
+    unsigned num;
+};
+// f without them, and without what no cable joins to anything then.
+const struct fabric *rig_live(const struct fabric *f, const struct rig_fault *x, uint32_t n);
+// Cables between switches mostly, now and then a switch or a host.
+void rig_fault_make(const struct fabric *f, struct rng *r, struct rig_fault *ret);
+
 #endif

@@ -57,60 +57,6 @@ static struct route_result repair(const struct base *x, const struct fabric *liv
     return r;
 }
 
-// --- faults ---
-
-struct fault {
-    enum { CABLE, NODE } kind;
-    uint64_t guid;
-    unsigned num;
-};
-
-static const struct fabric *live_of(const struct fabric *f, const struct fault *x, uint32_t n)
-{
-    struct builder *b = builder_from(f);
-    node_id id;
-    for (uint32_t i = 0; i < n; i++) {
-        if (x[i].kind == CABLE && builder_find(b, x[i].guid, &id) == 0)
-            builder_unlink(b, id, x[i].num);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        if (x[i].kind == NODE && builder_find(b, x[i].guid, &id) == 0)
-            builder_remove(b, id);
-    }
-    // What no cable joins to anything any more is not found by a sweep.
-    const struct fabric *g = builder_seal(b, f->generation + 1, NULL);
-    b = builder_from(g);
-    for (uint32_t i = 0; i < g->num_nodes; i++) {
-        bool any = false;
-        for (unsigned p = node_first_num(&g->node[i]); p <= g->node[i].num_ports; p++)
-            any |= port_valid(g->port[fabric_port_at(g, &g->node[i], p).i].peer);
-        if (!any && builder_find(b, g->node[i].guid, &id) == 0)
-            builder_remove(b, id);
-    }
-    fabric_unref(g);
-    return builder_seal(b, f->generation + 2, NULL);
-}
-
-// Cables between switches mostly, now and then a switch or a host.
-static void random_fault(const struct fabric *f, struct rng *r, struct fault *ret)
-{
-    for (;;) {
-        const struct node *n = &f->node[rng_below(r, f->num_nodes)];
-        unsigned kind = rng_below(r, 10);
-        *ret = (struct fault){.kind = kind < 7 ? CABLE : NODE, .guid = n->guid};
-        if (kind == 9 ? n->type == NODE_SWITCH : kind > 6)
-            continue;
-        if (kind >= 7)
-            return;
-        if (n->type != NODE_SWITCH)
-            continue;
-        ret->num = 1 + rng_below(r, n->num_ports);
-        const struct node *far = fabric_peer_node(f, &f->port[n->first_port + ret->num]);
-        if (far && far->type == NODE_SWITCH)
-            return;
-    }
-}
-
 // --- looking on, without the engines' code ---
 
 static const struct port *out_port(const struct fabric *f, const struct fabric_tables *t, uint32_t sw,
@@ -193,11 +139,11 @@ static uint64_t look(const struct base *x, const struct fabric *live, const stru
     return moved;
 }
 
-static void shuffle(struct fault *x, uint32_t n, struct rng *r)
+static void shuffle(struct rig_fault *x, uint32_t n, struct rng *r)
 {
     for (uint32_t i = n; i > 1; i--) {
         uint32_t k = rng_below(r, i);
-        struct fault y = x[i - 1];
+        struct rig_fault y = x[i - 1];
         x[i - 1] = x[k];
         x[k] = y;
     }
@@ -209,12 +155,12 @@ static void faults(const struct fabric *f, enum route_engine engine, unsigned nu
                    unsigned *anew, unsigned *reordered)
 {
     struct base x;
-    struct fault fault[40];
+    struct rig_fault fault[40];
     base_start(&x, f, engine);
     for (unsigned i = 0; i < num; i++)
-        random_fault(f, r, &fault[i]);
+        rig_fault_make(f, r, &fault[i]);
     for (unsigned i = 1; i <= num; i++) {
-        const struct fabric *live = live_of(f, fault, i);
+        const struct fabric *live = rig_live(f, fault, i);
         struct route_result a = repair(&x, live);
         look(&x, live, &a, engine == ROUTE_UPDN);
         *anew += a.anew > 0;
@@ -225,7 +171,7 @@ static void faults(const struct fabric *f, enum route_engine engine, unsigned nu
             continue;
         }
         shuffle(fault, num, r);
-        live = live_of(f, fault, num);
+        live = rig_live(f, fault, num);
         struct base y;
         base_start(&y, fabric_ref(f), engine);
         struct route_result b = repair(&y, live);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// For verify.c and verify_change.c only. Nothing here comes from, or goes to, what makes tables.
+#ifndef WEFT_ROUTING_VERIFY_PRIV_H
+#define WEFT_ROUTING_VERIFY_PRIV_H
+
+#include "lib/arena.h"
+#include "routing/route.h"
+
+// Where a port leads, beside a switch: one of these plus the fault that it is to end there.
+#define LINK_STOP 0xffffff00u
+#define LINK_DEAD (LINK_STOP + ROUTE_DEAD_PORT) // no usable cable, or no such port
+#define LINK_END (LINK_STOP + ROUTE_WRONG_END)  // to an end node, or to the switch itself
+#define LINK_ARRIVES (LINK_STOP + ROUTE_OK)
+#define BLOCK LFT_BLOCK
+
+struct vcables {
+    const struct fabric *f;
+    const struct fabric_tables *t;
+    uint32_t n;
+    uint32_t ports; // per switch, numbers 0 .. ports - 1
+    uint32_t words; // of 64 bits, for a set of ports
+    uint32_t *link; // [switch * ports + port]: switch at the far end, or LINK_*
+    uint32_t *part; // connected part of a switch
+    bool *source;   // switch walked from
+    uint32_t num_sources;
+    struct fabric_tables *keep; // gets the entries that arrive; may be NULL
+    uint16_t *hist;             // [lid * VHOPS + hops]: sources that arrive so; may be NULL
+};
+#define VHOPS 16
+
+struct vfault {
+    enum route_fault fault;
+    uint32_t sw;
+    uint16_t lid;
+};
+
+struct vtask {
+    struct arena *a;
+    uint64_t pairs, disconnected, unreached;
+    uint32_t max_hops;
+    struct vfault first;
+    uint64_t *dep;   // [channel * words]: ports that are left by next
+    uint64_t *used;  // a bit per channel: it carries something
+    uint8_t *next;   // [64][switch]
+    uint8_t *state;  // per switch: PENDING, or enum route_fault + 1 once known; 0 not visited
+    uint32_t *to;    // per switch: the next one, or LINK_*
+    uint16_t *depth; // links between switches up to the end
+    uint32_t *path;
+};
+
+void vread_cables(struct vcables *c, const struct verify_opts *o, struct arena *a);
+void vfind_parts(struct vcables *c, struct arena *a);
+// The switch and port where a LID's end port hangs; false when on none. The LID must be some port's.
+bool vend_of(const struct fabric *f, uint32_t lid, uint32_t *ret_sw, uint8_t *ret_port);
+static inline bool vpresent(const struct fabric *f, uint32_t lid)
+{
+    return lid > 0 && lid <= f->top_lid && f->lid_port[lid] != ID_NONE;
+}
+void vtask_new(const struct vcables *c, struct vtask *k);
+// next: the entries of all switches for the LID.
+void vprove_lid(const struct vcables *c, struct vtask *k, const uint8_t *next, uint16_t lid);
+// A cycle of channels, its length in *ret_n, or NULL.
+uint32_t *vfind_cycle(const struct vcables *c, const uint64_t *dep, struct arena *a, uint32_t *ret_n);
+static inline uint32_t vfar_end(const struct vcables *c, uint32_t sw, uint8_t port)
+{
+    return port < c->ports ? c->link[(size_t)sw * c->ports + port]
+                           : LINK_STOP + (port == LFT_DROP ? ROUTE_NO_ENTRY : ROUTE_DEAD_PORT);
+}
+
+struct route_proof_state {
+    struct arena *a;
+    bool all_switches;
+    uint32_t n, ports, words, lids; // lids: the highest, plus 1
+    uint64_t *guid;
+    uint32_t *link, *part; // as in vcables
+    bool *source;
+    uint32_t *end_sw; // per LID: VABSENT, ID_NONE when on no switch
+    uint8_t *end_port;
+    uint16_t *hist;
+    uint64_t *dep, *used; // at least what the tables need
+};
+#define VABSENT 0xfffffffeu
+// What a full proof that found nothing leaves behind; NULL when it does not fit.
+struct route_proof_state *vstate_new(const struct vcables *c, const struct vtask *k, bool all_switches);
+
+#endif
