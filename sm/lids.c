@@ -109,6 +109,7 @@ void lids_assign(struct lid_port *port, size_t n, const struct u64map *recorded,
 struct end { // beside each lid_port: whose it is
     struct sm_port *p;
     struct sm_dev *d;
+    uint16_t before;
 };
 
 struct list {
@@ -135,16 +136,16 @@ static const struct sm_port *own_port(const struct sm *sm)
 static void twin_finding(struct sm *sm, const struct sm_dev *d, unsigned num)
 {
     char where[128];
-    findings_add(&sm->findings_new, FINDING_ERROR, "duplicate-port-guid",
-                 sm_port_text(d, num, where, sizeof(where)),
-                 "another port has the same PortGUID (" GUID_FMT "); this one gets no LID",
-                 GUID_ARG(d->port[num].guid));
+    sm_note(sm, NOTE_LIDS, FINDING_ERROR, "duplicate-port-guid", sm_port_text(d, num, where, sizeof(where)),
+            "another port has the same PortGUID (" GUID_FMT "); this one gets no LID",
+            GUID_ARG(d->port[num].guid));
 }
 
 static void add_port(struct sm *sm, struct list *l, struct sm_dev *d, unsigned num)
 {
     struct sm_port *p = &d->port[num];
     struct mad_port_info pi;
+    uint16_t before = p->lid;
 
     p->lid = 0;
     if (!p->known || p->guid == 0)
@@ -154,7 +155,7 @@ static void add_port(struct sm *sm, struct list *l, struct sm_dev *d, unsigned n
         return;
     }
     mad_port_info_decode(p->info, &pi);
-    l->end[l->n] = (struct end){.p = p, .d = d};
+    l->end[l->n] = (struct end){.p = p, .d = d, .before = before};
     l->port[l->n++] = (struct lid_port){.guid = p->guid, .had = pi.lid};
 }
 
@@ -210,6 +211,7 @@ static uint16_t lid_limit(struct sm *sm, const struct list *l)
 
     for (uint32_t i = 0; i < sm->num_dev; i++) {
         struct sm_dev *d = sm->dev[i];
+        sm->model_whole |= d->too_small;
         d->too_small = false;
         if (!dev_here(sm, d) || !dev_is_switch(d) || !d->have_si)
             continue;
@@ -226,11 +228,12 @@ static uint16_t lid_limit(struct sm *sm, const struct list *l)
         if (!d->too_small)
             continue;
         d->too_small = few;
-        findings_add(&sm->findings_new, FINDING_ERROR, "table-too-small",
-                     d->desc[0] ? d->desc : guid_str(d->guid, where),
-                     few ? "LinearFDBCap is %u, LIDs up to %u are in use; the switch is left out of routing"
-                         : "LinearFDBCap is %u, LIDs up to %u are needed; not every port gets one",
-                     d->si.linear_fdb_cap, need);
+        sm->model_whole = true;
+        sm_note(sm, NOTE_LIDS, FINDING_ERROR, "table-too-small",
+                d->desc[0] ? d->desc : guid_str(d->guid, where),
+                few ? "LinearFDBCap is %u, LIDs up to %u are in use; the switch is left out of routing"
+                    : "LinearFDBCap is %u, LIDs up to %u are needed; not every port gets one",
+                d->si.linear_fdb_cap, need);
     }
     return (uint16_t)(few || small == 0 ? max : least);
 }
@@ -244,9 +247,8 @@ static void port_finding(struct sm *sm, const struct lid_port *l, const struct e
         twin_finding(sm, e->d, num);
     else if ((l->got == LID_GOT_NEW || l->got == LID_GOT_RECLAIMED) && l->had >= MAD_LID_UNICAST_MIN &&
              l->had <= MAD_LID_UNICAST_MAX)
-        findings_add(
-            &sm->findings_new, FINDING_WARNING, "lid-conflict", sm_port_text(e->d, num, where, sizeof(where)),
-            "came with LID %u, which is another port's or beyond the limit; it gets %u", l->had, l->lid);
+        sm_note(sm, NOTE_LIDS, FINDING_WARNING, "lid-conflict", sm_port_text(e->d, num, where, sizeof(where)),
+                "came with LID %u, which is another port's or beyond the limit; it gets %u", l->had, l->lid);
 }
 
 // Forgets who held the LIDs that were reclaimed; what is left over of absent ports goes when it is much.
@@ -275,6 +277,8 @@ static struct db_lid *accept(struct sm *sm, const struct list *l, uint16_t max, 
     for (size_t i = 0; i < l->n; i++) {
         const struct lid_port *p = &l->port[i];
         l->end[i].p->lid = p->lid;
+        if (p->lid != l->end[i].before)
+            sm_touch(sm, l->end[i].d);
         without += p->got == LID_GOT_NONE;
         reclaimed += p->got == LID_GOT_RECLAIMED;
         if (p->got == LID_GOT_OWN || p->got == LID_GOT_NEW || p->got == LID_GOT_RECLAIMED)
@@ -283,15 +287,15 @@ static struct db_lid *accept(struct sm *sm, const struct list *l, uint16_t max, 
     }
     if (reclaimed > 0) {
         forget_reclaimed(sm, l);
-        findings_add(&sm->findings_new, FINDING_WARNING, "lids-reclaimed", "",
-                     "%zu new ports got LIDs that were reserved for absent ones: none else was left up to %u",
-                     reclaimed, max);
+        sm_note(sm, NOTE_LIDS, FINDING_WARNING, "lids-reclaimed", "",
+                "%zu new ports got LIDs that were reserved for absent ones: none else was left up to %u",
+                reclaimed, max);
     }
     if (without > 0)
-        findings_add(&sm->findings_new, FINDING_ERROR, "lids-exhausted", "",
-                     "%zu ports stay without a LID: the smallest table of the switches ends at LID %u; split "
-                     "the fabric",
-                     without, max);
+        sm_note(sm, NOTE_LIDS, FINDING_ERROR, "lids-exhausted", "",
+                "%zu ports stay without a LID: the smallest table of the switches ends at LID %u; split "
+                "the fabric",
+                without, max);
     for (size_t i = 0; i < n; i++)
         u64map_set(&sm->lid_of, fresh[i].port_guid, fresh[i].lid);
     *ret_fresh = n;
@@ -310,11 +314,33 @@ static void recorded(void *arg, int status)
     sm_lids_recorded(sm);
 }
 
+// Whether what a partial sweep has touched has the LIDs that it should have.
+static bool settled(const struct sm *sm)
+{
+    for (uint32_t i = 0; i < sm->touched.n; i++) {
+        const struct sm_dev *d = sm->dev[sm->touched.index[i]];
+        uint32_t lid;
+        for (unsigned num = dev_is_switch(d) ? 0 : 1; d->here && num <= d->ni.num_ports; num++) {
+            const struct sm_port *p = &d->port[num];
+            if (p->known && p->guid != 0 &&
+                (p->lid == 0 || !u64map_get(&sm->lid_of, p->guid, &lid) || lid != p->lid))
+                return false;
+        }
+    }
+    return true;
+}
+
 void sm_lids_assign(struct sm *sm)
 {
     struct list l;
     size_t num_fresh;
 
+    if (!sm->sweep.full && settled(sm)) {
+        sm_lids_recorded(sm);
+        return;
+    }
+    sm_phase(sm, "lids");
+    sm_notes_drop(sm, NOTE_LIDS);
     list_ports(sm, &l);
     uint16_t max = lid_limit(sm, &l);
     lids_assign(l.port, l.n, &sm->lid_of, max);

@@ -50,7 +50,7 @@ static void port_attrs(const struct sm_dev *d, unsigned num, struct port_attrs *
     };
 }
 
-static void add_node(struct builder *b, struct sm_dev *d)
+static struct node_attrs node_attrs(const struct sm_dev *d)
 {
     struct node_attrs a = {
         .guid = d->guid,
@@ -62,9 +62,6 @@ static void add_node(struct builder *b, struct sm_dev *d)
         .vendor_id = d->ni.vendor_id,
         .revision = d->ni.revision,
     };
-    node_id id;
-
-    d->node = ID_NONE;
     if (d->have_si) {
         a.lft_cap = d->si.linear_fdb_cap;
         a.lft_top = d->si.linear_fdb_top;
@@ -72,18 +69,32 @@ static void add_node(struct builder *b, struct sm_dev *d)
         a.partition_enforcement_cap = d->si.partition_enforcement_cap;
         a.enhanced_port0 = d->si.enhanced_port0;
     }
-    if (builder_node(b, &a, d->desc, strlen(d->desc), &id, NULL) != 0)
-        return;
-    d->node = id.i;
+    return a;
+}
+
+static void set_ports(struct builder *b, const struct sm_dev *d)
+{
+    node_id id = {d->node};
     for (unsigned num = dev_is_switch(d) ? 0 : 1; num <= d->ni.num_ports; num++) {
         struct port_attrs pa;
         port_attrs(d, num, &pa);
         builder_port(b, id, num, &pa);
         if (d->port[num].guid != 0)
             builder_port_guid(b, id, num, d->port[num].guid);
-        if (d->port[num].excluded != PORT_INCLUDED)
-            builder_exclude(b, id, num, (enum port_excluded)d->port[num].excluded);
+        builder_exclude(b, id, num, (enum port_excluded)d->port[num].excluded);
     }
+}
+
+static void add_node(struct builder *b, struct sm_dev *d)
+{
+    struct node_attrs a = node_attrs(d);
+    node_id id;
+
+    d->node = ID_NONE;
+    if (builder_node(b, &a, d->desc, strlen(d->desc), &id, NULL) != 0)
+        return;
+    d->node = id.i;
+    set_ports(b, d);
 }
 
 static bool end_up(const struct sm_dev *d, const struct sm_port *p)
@@ -97,7 +108,7 @@ static void add_links(const struct sm *sm, struct builder *b, const struct sm_de
 {
     for (unsigned num = 1; num <= d->ni.num_ports; num++) {
         const struct sm_port *p = &d->port[num];
-        if (p->peer == DEV_NONE || p->peer < d->index)
+        if (p->peer == DEV_NONE)
             continue;
         const struct sm_dev *z = sm->dev[p->peer];
         // A link that went down between the two reads is no link; nor is one to a switch that does not tell
@@ -108,7 +119,23 @@ static void add_links(const struct sm *sm, struct builder *b, const struct sm_de
     }
 }
 
-const struct fabric *sm_model_build(struct sm *sm, struct findings *f)
+static const struct fabric *seal(struct sm *sm, struct builder *b, struct findings *f)
+{
+    const struct sm_dev *own = sm->dev[sm->own_dev];
+    if (own->node != ID_NONE)
+        builder_sm_port(b, (node_id){own->node}, dev_is_switch(own) ? 0 : sm->own.num);
+    const struct fabric *fabric = builder_seal(b, sm->generation + 1, f);
+    for (uint32_t i = 0; i < sm->num_dev; i++) // removing nodes moves the others
+        sm->dev[i]->node = ID_NONE;
+    for (uint32_t i = 0; i < fabric->num_nodes; i++) {
+        struct sm_dev *d = sm_dev_find(sm, fabric->node[i].guid);
+        if (d != NULL)
+            d->node = i;
+    }
+    return fabric;
+}
+
+static const struct fabric *build_whole(struct sm *sm, struct findings *f)
 {
     struct sm_dev **list = xcalloc(sm->num_dev ? sm->num_dev : 1, sizeof(struct sm_dev *));
     uint32_t n = 0;
@@ -117,16 +144,62 @@ const struct fabric *sm_model_build(struct sm *sm, struct findings *f)
     for (uint32_t i = 0; i < sm->num_dev; i++)
         if (dev_here(sm, sm->dev[i]))
             list[n++] = sm->dev[i];
+        else
+            sm->dev[i]->node = ID_NONE;
     qsort(list, n, sizeof(struct sm_dev *), by_guid);
     for (uint32_t i = 0; i < n; i++)
         add_node(b, list[i]);
     for (uint32_t i = 0; i < n; i++)
         add_links(sm, b, list[i]);
-    const struct sm_dev *own = sm->dev[sm->own_dev];
-    if (own->node != ID_NONE)
-        builder_sm_port(b, (node_id){own->node}, dev_is_switch(own) ? 0 : sm->own.num);
     free(list);
-    return builder_seal(b, sm->generation + 1, f);
+    return seal(sm, b, f);
+}
+
+// Whether `last` has all that is touched: then the nodes keep their order.
+static bool derivable(const struct sm *sm, const struct fabric *last)
+{
+    if (last == NULL || sm->sweep.full || sm->model_whole)
+        return false;
+    for (uint32_t i = 0; i < sm->touched.n; i++) {
+        const struct sm_dev *d = sm->dev[sm->touched.index[i]];
+        const struct node *n = d->here ? fabric_by_guid(last, d->guid) : NULL;
+        if (d->here && (n == NULL || n->type != d->ni.node_type || n->num_ports != d->ni.num_ports))
+            return false;
+    }
+    return true;
+}
+
+const struct fabric *sm_model_build(struct sm *sm, const struct fabric *last, struct findings *f)
+{
+    if (!derivable(sm, last))
+        return build_whole(sm, f);
+    struct builder *b = builder_from(last);
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        sm->dev[i]->node = ID_NONE;
+    for (uint32_t i = 0; i < last->num_nodes; i++) {
+        struct sm_dev *d = sm_dev_find(sm, last->node[i].guid);
+        if (d == NULL || !d->here)
+            builder_remove(b, (node_id){i});
+        if (d != NULL)
+            d->node = d->here ? i : ID_NONE;
+    }
+    for (int links = 0; links < 2; links++)
+        for (uint32_t i = 0; i < sm->touched.n; i++) {
+            struct sm_dev *d = sm->dev[sm->touched.index[i]];
+            if (!d->here)
+                continue;
+            if (links) {
+                add_links(sm, b, d);
+                continue;
+            }
+            struct node_attrs a = node_attrs(d);
+            builder_node_attrs(b, (node_id){d->node}, &a);
+            builder_desc(b, (node_id){d->node}, d->desc, strlen(d->desc));
+            for (unsigned num = 1; num <= d->ni.num_ports; num++)
+                builder_unlink(b, (node_id){d->node}, num);
+            set_ports(b, d);
+        }
+    return seal(sm, b, f);
 }
 
 // One finding for a device that was known, however many links lead to it; else one for the port.

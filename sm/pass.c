@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pass: every device of the sweep gets its own stream of requests, made one by one when there is room, so
-// that a full table costs a cursor and not a queue. At most PASS_WINDOW requests of a device wait or fly at
-// once; how many of them are on the wire is the engine's business. A device that lets SM_SILENT requests in a
-// row time out is asked nothing more in this sweep; what was on the wire has failed, so there is another one.
+// A pass: every device of the sweep, or every touched one, gets its own stream of requests, made one by one
+// when there is room, so that a full table costs a cursor and not a queue. At most PASS_WINDOW requests of a
+// device wait or fly at once; how many of them are on the wire is the engine's business. A device that lets
+// SM_SILENT requests in a row time out is asked nothing more in this sweep; what was on the wire has failed,
+// so there is another one.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,11 +94,15 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
     p->running = true;
     p->pending = 1; // this function itself
     loop_task_init(&p->task, "sm", all_done, p);
-    for (uint32_t i = 0; i < sm->num_dev; i++)
-        if (dev_here(sm, sm->dev[i]) && sm->dev[i]->silent < SM_SILENT)
-            pump(p, sm->dev[i]);
-        else if (dev_here(sm, sm->dev[i]))
-            fail_first(p, sm->dev[i]);
+    for (uint32_t i = 0; i < sm->num_dev; i++) {
+        struct sm_dev *d = sm->dev[i];
+        if (!dev_here(sm, d) || (p->touched_only && !d->touched))
+            continue;
+        if (d->silent < SM_SILENT)
+            pump(p, d);
+        else
+            fail_first(p, d);
+    }
     if (--p->pending == 0)
         loop_post(sm->loop, &p->task);
 }

@@ -76,6 +76,15 @@ static void port_item(const struct sm_dev *d, unsigned num, uint8_t method, cons
         mad_port_info_encode(pi, it->data);
 }
 
+// Read again before it is asked again.
+static void retry(struct sm *sm, struct sm_dev *d, unsigned num)
+{
+    if (dev_is_switch(d))
+        sm_dirty_switch(sm, d, "set-failed");
+    else
+        sm_dirty_port(sm, d, num, "set-failed");
+}
+
 static void refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
                     const struct mad_result *r)
 {
@@ -84,14 +93,15 @@ static void refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t metho
     sm->set_failures++;
     if (attr == MAD_ATTR_PORT_INFO && d->port[num].fails < UINT8_MAX)
         d->port[num].fails++;
+    retry(sm, d, num);
     sm_port_text(d, num, where, sizeof(where));
     mad_what_text(MAD_CLASS_SM_LID, method, attr, what);
     if (r->status != 0)
         snprintf(why, sizeof(why), "no answer");
     else
         mad_status_text(MAD_CLASS_SM_LID, r->mad_status, why);
-    findings_add(&sm->findings_new, FINDING_ERROR, "set-failed", where,
-                 "%s: %s; tried again with the next sweep", what, why);
+    sm_note(sm, d->guid, FINDING_ERROR, "set-failed", where, "%s: %s; tried again with the next sweep", what,
+            why);
 }
 
 // --- configure ---
@@ -156,9 +166,9 @@ static void ignored(struct sm *sm, struct sm_dev *d, unsigned num, const char *w
     sm->set_failures++;
     if (d->port[num].fails < UINT8_MAX)
         d->port[num].fails++;
-    findings_add(&sm->findings_new, FINDING_ERROR, "set-ignored", sm_port_text(d, num, where, sizeof(where)),
-                 "answers Set(PortInfo) with success but does not take %s; tried again with the next sweep",
-                 what);
+    retry(sm, d, num);
+    sm_note(sm, d->guid, FINDING_ERROR, "set-ignored", sm_port_text(d, num, where, sizeof(where)),
+            "answers Set(PortInfo) with success but does not take %s; tried again with the next sweep", what);
 }
 
 // What the device says it has now; whether that is news tells useful sweeps from vain ones.
@@ -258,6 +268,7 @@ void sm_configure_start(struct sm *sm)
     struct sm_item it = {0};
 
     sm->config_running = true;
+    sm->pass_config.touched_only = true;
     sm->pass_config.name = "configure";
     sm->pass_config.next = config_next;
     sm->pass_config.done = config_done;
@@ -296,6 +307,7 @@ static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
 {
     (void)tag;
     p->sm->sweep.lft_blocks_set++;
+    p->sm->sweep.reaction_ns = mono_sub(loop_now_precise(p->sm->loop), p->sm->cause_at);
     if (r->status == 0 && r->mad_status == 0) {
         p->sm->progress = true;
         d->lft_mixed = true;
@@ -342,11 +354,11 @@ static void top_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const st
     if (d->si.linear_fdb_top < p->sm->next_tables->top_lid) {
         char where[128];
         p->sm->set_failures++;
-        findings_add(&p->sm->findings_new, FINDING_ERROR, "set-ignored",
-                     sm_port_text(d, 0, where, sizeof(where)),
-                     "answers Set(SwitchInfo) with success but LinearFDBTop stays %u; it drops what goes to "
-                     "higher LIDs",
-                     d->si.linear_fdb_top);
+        retry(p->sm, d, 0);
+        sm_note(p->sm, d->guid, FINDING_ERROR, "set-ignored", sm_port_text(d, 0, where, sizeof(where)),
+                "answers Set(SwitchInfo) with success but LinearFDBTop stays %u; it drops what goes to "
+                "higher LIDs",
+                d->si.linear_fdb_top);
     }
     d->si.port_state_change = change;
 }
@@ -490,7 +502,8 @@ static void activate_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, con
         refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
         return;
     }
-    p->sm->recovered |= d->port[num].fails >= PORT_STUCK; // routes may use it now
+    if (d->port[num].fails >= PORT_STUCK) // routes may use it now
+        sm_dirty_port(p->sm, d, num, "port-recovered");
     d->port[num].fails = 0;
 }
 
@@ -503,6 +516,7 @@ static void links_finished(struct sm_pass *p)
 {
     struct sm *sm = p->sm;
     sm_phase(sm, "hosts");
+    sm->pass_hosts.touched_only = true;
     sm->pass_hosts.name = "hosts";
     sm->pass_hosts.next = hosts_next;
     sm->pass_hosts.done = activate_done;
@@ -512,6 +526,7 @@ static void links_finished(struct sm_pass *p)
 
 void sm_links_start(struct sm *sm)
 {
+    sm->pass_links.touched_only = true;
     sm->pass_links.name = "links";
     sm->pass_links.next = links_next;
     sm->pass_links.done = activate_done;

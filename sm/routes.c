@@ -145,7 +145,7 @@ static void tell_of_gaps(struct sm *sm, const struct route_proof *p)
              "%llu of %llu pairs of a leaf and an end have no route though cables join them, the others are "
              "routed: %s",
              (unsigned long long)p->unreached, (unsigned long long)p->pairs, p->counter_example);
-    findings_add(&sm->findings_new, FINDING_ERROR, "routes-incomplete", "", "%s", text);
+    sm_note(sm, NOTE_ROUTES, FINDING_ERROR, "routes-incomplete", "", "%s", text);
     if (p->unreached != sm->proof.unreached)
         sm_event(sm, "routes-incomplete", "error", "", "%s", text);
 }
@@ -173,7 +173,7 @@ static void done(void *arg)
 
 const struct route_plan *sm_route_plan(const struct sm *sm)
 {
-    return sm->job->plan;
+    return sm->job != NULL ? sm->job->plan : NULL;
 }
 
 void sm_route_job_free(struct sm *sm)
@@ -194,6 +194,8 @@ void sm_route_job_free(struct sm *sm)
 // The route result and proof in force move to sm; called when the sweep succeeds.
 void sm_route_adopt_result(struct sm *sm)
 {
+    if (sm->job == NULL)
+        return; // nothing that routes depend on has changed
     sm->route = sm->job->result;
     sm->route.tables = NULL;
     sm->proof = sm->job->proof;
@@ -271,6 +273,11 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
             j->known[sw] = true;
             continue;
         }
+        j->known[sw] = d->have_si;
+        if (!d->touched && d->lft != DEV_LFT_UNKNOWN) {
+            j->all_blank = false;
+            continue;
+        }
         bool lost = d->lft == DEV_LFT_SHADOW && d->si.linear_fdb_top < (sm->tables ? sm->tables->top_lid : 0);
         if (d->have_si && d->si.linear_fdb_top == 0)
             d->lft = DEV_LFT_BLANK;
@@ -297,11 +304,49 @@ static void forget_rows(const struct sm *sm, struct sm_route_job *j)
     }
 }
 
+// Whether tables that were right for `a` are for `b`: the same nodes in the same order, cables and LIDs.
+static bool same_routes(const struct fabric *a, const struct fabric *b)
+{
+    if (a->num_nodes != b->num_nodes || a->num_ports != b->num_ports || a->top_lid != b->top_lid)
+        return false;
+    for (uint32_t i = 0; i < a->num_nodes; i++)
+        if (a->node[i].guid != b->node[i].guid || a->node[i].type != b->node[i].type)
+            return false;
+    for (uint32_t i = 0; i < a->num_ports; i++)
+        if (a->port[i].peer.i != b->port[i].peer.i || a->port[i].a.lid != b->port[i].a.lid ||
+            a->port[i].a.lmc != b->port[i].a.lmc)
+            return false;
+    return true;
+}
+
+// A port that was reset, a description: tables and their proof stay.
+static bool nothing_to_route(const struct sm *sm)
+{
+    if (sm->sweep.full || sm->tables == NULL || !same_routes(sm->fabric, sm->next_fabric))
+        return false;
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (sm->dev[i]->here && dev_is_switch(sm->dev[i]) && sm->dev[i]->lft != DEV_LFT_SHADOW)
+            return false;
+    for (uint32_t i = 0; i < sm->touched.n; i++) {
+        const struct sm_dev *d = sm->dev[sm->touched.index[i]];
+        if (d->here && dev_is_switch(d) &&
+            (was_reset(d) || d->si.linear_fdb_top < sm->tables->top_lid || d->lft_mixed))
+            return false;
+    }
+    return true;
+}
+
 void sm_route_start(struct sm *sm)
 {
+    if (nothing_to_route(sm)) {
+        sm->next_tables = tables_ref(sm->tables);
+        sm_routed(sm);
+        return;
+    }
     struct sm_route_job *j = xcalloc(1, sizeof(*j));
     uint32_t n = sm->next_fabric->num_switches;
 
+    sm_notes_drop(sm, NOTE_ROUTES);
     sm->job = j;
     j->sm = sm;
     j->fabric = fabric_ref(sm->next_fabric);

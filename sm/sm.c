@@ -113,7 +113,7 @@ static void own_port_down(struct sm *sm)
     sm_sweep_failed(sm, &e);
 }
 
-static void sweep_begin(struct sm *sm, const char *cause)
+static void sweep_begin(struct sm *sm, const char *cause, bool full)
 {
     struct err e;
     int rc;
@@ -123,17 +123,22 @@ static void sweep_begin(struct sm *sm, const char *cause)
     sm->next_tables = NULL;
     findings_done(&sm->findings_new);
     memset(&sm->findings_new, 0, sizeof(sm->findings_new));
-    sm->sweep = (struct sm_sweep){.id = sm->num_sweeps + 1, .cause = cause, .wall_ns = wall_now_ns()};
+    sm->sweep =
+        (struct sm_sweep){.id = sm->num_sweeps + 1, .cause = cause, .wall_ns = wall_now_ns(), .full = full};
     sm->sweep_began = loop_now_precise(sm->loop);
     mad_engine_stats(sm->engine, &sm->mads_before);
     sm->sweeping = true;
-    sm->reroute_now = sm->reroute;
-    sm->resweep = sm->reroute = false;
-    sm->duplicates_before = sm->duplicates;
-    sm->duplicates = 0;
+    sm->cause_at = full || !sm->dirty_asked ? sm->sweep_began : sm->dirty_since;
+    sm->reroute_now = full && sm->reroute;
+    if (full) {
+        sm->resweep = sm->reroute = false;
+        sm->resweep_due.ns = 0;
+        sm->duplicates_before = sm->duplicates;
+        sm->duplicates = 0;
+    }
     sm->failures_before = sm->set_failures;
     sm->set_failures = sm->not_kept_ports = sm->not_kept_fields = 0;
-    sm->config_done = sm->tables_done = sm->progress = sm->recovered = false;
+    sm->config_done = sm->tables_done = sm->progress = sm->model_whole = false;
     sm->failed.code = 0;
     if (sm->state == SM_NOT_ACTIVE) // a standby stays one until it has found nobody else
         set_state(sm, SM_DISCOVERING);
@@ -144,8 +149,10 @@ static void sweep_begin(struct sm *sm, const char *cause)
     } else if (rc != 0) {
         err_set(&e, rc, sm->transport->name, "the local port cannot be read (%s)", strerror(-rc));
         sm_sweep_failed(sm, &e);
-    } else {
+    } else if (full) {
         sm_discover_start(sm);
+    } else {
+        sm_partial_start(sm);
     }
 }
 
@@ -193,7 +200,6 @@ void sm_discovered(struct sm *sm)
     }
     set_state(sm, SM_MASTER);
     sm->handed_over = false;
-    sm_phase(sm, "lids");
     sm_lids_assign(sm);
 }
 
@@ -210,8 +216,7 @@ void sm_lids_recorded(struct sm *sm)
         return;
     }
     fabric_unref(sm->next_fabric);
-    sm->next_fabric = sm_model_build(sm, &sm->findings_new);
-    sm_model_findings(sm);
+    sm->next_fabric = sm_model_build(sm, sm->fabric, &sm->findings_new);
     sm_route_start(sm);
     sm_configure_start(sm);
 }
@@ -259,9 +264,15 @@ static void sweep_end(struct sm *sm, bool ok)
     s->mads = st.sent - sm->mads_before.sent;
     s->retries = st.retries - sm->mads_before.retries;
     s->timeouts = st.timeouts - sm->mads_before.timeouts;
+    s->devices = sm->touched.n;
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (sm->dev[i]->here)
+            sm->dev[i]->seen = s->id;
     sm->history[sm->num_sweeps % SM_HISTORY] = *s;
     sm->num_sweeps++;
     sm->sweeping = false;
+    sm_model_findings(sm);
+    sm_notes_find(sm);
     sm_watch_swept(sm);
     findings_done(&sm->findings);
     sm->findings = sm->findings_new;
@@ -351,8 +362,10 @@ static void tell_not_kept(struct sm *sm)
 
 void sm_program_done(struct sm *sm)
 {
-    const struct fabric *now =
-        sm_model_build(sm, NULL); // states as they are after programming; same nodes, same order
+    // States as they are after programming; same nodes, same order.
+    findings_done(&sm->findings_new);
+    memset(&sm->findings_new, 0, sizeof(sm->findings_new));
+    const struct fabric *now = sm_model_build(sm, sm->next_fabric, &sm->findings_new);
     const struct fabric *old = sm->fabric;
     bool first = old == NULL;
 
@@ -377,12 +390,8 @@ void sm_program_done(struct sm *sm)
              sm->set_failures ? "; some Sets failed" : "");
     if (first)
         sm_event(sm, "fabric-up", "notice", "", "%s", sm->sweep.text);
-    if (sm->set_failures > 0)
-        sm_resweep(sm, "set-failed", false);
-    if (sm->recovered)
-        sm_resweep(sm, "port-recovered", false);
-    if (sm->duplicates !=
-        sm->duplicates_before) // a cable that moved during the sweep looks like a second device: look again
+    // A cable that moved during the sweep looks like a second device: look again.
+    if (sm->sweep.full && sm->duplicates != sm->duplicates_before)
         sm_resweep(sm, "duplicate-guid", false);
     sm_mcast_fabric_changed(sm);
     sm_route_job_free(sm);
@@ -406,6 +415,7 @@ struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, str
         sm->cb = *cb;
     sm->state = SM_NOT_ACTIVE;
     sm->own_dev = DEV_NONE;
+    sm_disc_reset(sm);
     u64map_init(&sm->by_guid, NULL, 64);
     sm_lids_load(sm);
     sm_blueprint_load(sm);
@@ -420,11 +430,13 @@ void sm_free(struct sm *sm)
         return;
     sm_watch_done(sm);
     sm_sa_done(sm);
+    sm_trap_done(sm);
     sm_blueprint_free(sm);
     if (sm->db != NULL)
         db_cancel(sm->db, sm);
     if (sm->disc.finishing)
         loop_unpost(sm->loop, &sm->disc.task);
+    sm_partial_done(sm);
     struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_tables,
                                     &sm->pass_top,    &sm->pass_links, &sm->pass_hosts};
     for (size_t i = 0; i < sizeof(pass) / sizeof(pass[0]); i++)
@@ -433,6 +445,10 @@ void sm_free(struct sm *sm)
     for (uint32_t i = 0; i < sm->num_dev; i++)
         sm_dev_free(sm->dev[i]);
     free(sm->dev);
+    free(sm->dirty.index);
+    free(sm->touched.index);
+    sm_notes_drop_all(sm);
+    sm_reads_free(sm);
     free(sm->wave_first);
     free(sm->wave_block);
     fabric_unref(sm->fabric);
@@ -458,6 +474,7 @@ void sm_resweep(struct sm *sm, const char *cause, bool reroute)
         return; // under way already: asking again may not put it off
     sm->resweep_cause = cause;
     sm->resweep = true;
+    sm->resweep_due.ns = 0;
     if (!sm->sweeping)
         sm_watch_arm(sm);
 }
@@ -490,7 +507,12 @@ static void take_settings(struct sm *sm)
 void sm_sweep_begin_asked(struct sm *sm)
 {
     take_settings(sm);
-    sweep_begin(sm, sm->resweep_cause);
+    sweep_begin(sm, sm->resweep_cause, true);
+}
+
+void sm_sweep_begin_partial(struct sm *sm)
+{
+    sweep_begin(sm, sm->dirty_cause, false);
 }
 
 void sm_get_status(const struct sm *sm, struct sm_status *ret)

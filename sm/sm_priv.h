@@ -92,6 +92,7 @@ struct sm_dev {
     bool reading;         // SwitchInfo and all ports are read in this sweep
     bool asking, suspect; // reading waits for its SwitchInfo; not any more, as no way brought it
     bool ask_answered;
+    bool gave_up;                      // the light sweep has had no answer to all its tries
     uint8_t asks, ask_ways, ask_lates; // outstanding; ways tried by the last question; late ones of them
     struct dr_path other_path;
     bool foreign_pkeys;
@@ -115,6 +116,7 @@ struct sm_item {
 struct sm_pass {
     struct sm *sm;
     const char *name;
+    bool touched_only;
     // The device's next request, or false when it has no more. cursor starts at 0 and belongs to the
     // callback.
     bool (*next)(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *ret);
@@ -127,7 +129,7 @@ struct sm_pass {
     bool running;
     struct loop_task task;
 };
-// Starts the pass over all devices of this sweep; finished() comes later from the loop, also when there was
+// Starts the pass over the devices that are here; finished() comes later from the loop, also when there was
 // nothing to do.
 void sm_pass_start(struct sm_pass *p, struct sm *sm);
 // One more request of a running pass, from its done(): a re-read, say.
@@ -192,8 +194,9 @@ struct sm {
     struct sm_dev_list dirty, touched;
     bool dirty_asked; // a partial sweep is due
     const char *dirty_cause;
-    mono_t dirty_since; // the first mark
-    mono_t cause_at;    // of the running sweep: when its cause was noticed
+    mono_t dirty_since;            // the first mark
+    mono_t dirty_due, resweep_due; // when the sweep that was asked for begins; 0 = not set yet
+    mono_t cause_at;               // of the running sweep: when its cause was noticed
     struct {
         struct sm_note *item;
         uint32_t n, cap;
@@ -220,6 +223,7 @@ struct sm {
     struct mad_sm_info master; // that we stand by for; the running sweep may not have met it yet
     uint16_t master_lid;
     const struct fabric *next_fabric; // of the running sweep
+    bool model_whole;                 // more has changed in it than what is touched
     struct fabric_tables *next_tables;
     struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;
     bool config_running, config_done, tables_done;
@@ -230,7 +234,6 @@ struct sm {
     struct sm_route_job *job;
     uint32_t set_failures, failures_before; // of this sweep, of the last
     bool progress;                          // a Set of this sweep changed something
-    bool recovered;                         // a port that was not routed over is ACTIVE now
     uint32_t duplicates, duplicates_before; // GUIDs seen twice in this sweep, in the last
     uint32_t not_kept_ports;                // that turned out in this sweep not to keep a field
     uint32_t not_kept_fields;
@@ -261,8 +264,7 @@ struct sm {
     struct { // watching
         struct loop_timer timer;
         uint64_t pending;
-        bool running, changed;
-        const char *cause;
+        bool running;
         uint32_t exceptions;
         int64_t backoff_ns; // before a sweep that the last ones make look useless
         mono_t ended;       // when the last sweep did
@@ -345,14 +347,16 @@ bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct s
 bool sm_port_reset(const struct sm_port *p); // in INIT
 void sm_disc_reset(struct sm *sm);
 // notes.c
-#define NOTE_LIDS 1 // as the guid of notes: of the LIDs' assignment
+#define NOTE_LIDS 1   // as the guid of notes: of the assignment of LIDs
+#define NOTE_ROUTES 2 // of the tables
 void sm_note(struct sm *sm, uint64_t guid, enum finding_severity severity, const char *code,
              const char *where, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 void sm_notes_drop(struct sm *sm, uint64_t guid);
 void sm_notes_drop_all(struct sm *sm);
 void sm_notes_find(struct sm *sm); // adds them to the sweep's findings
 // model.c
-const struct fabric *sm_model_build(struct sm *sm, struct findings *f);
+// What is here now. last: a generation that differs in what is touched only; NULL: made from nothing.
+const struct fabric *sm_model_build(struct sm *sm, const struct fabric *last, struct findings *f);
 void sm_model_findings(struct sm *sm);
 // lids.c, through sm: gives every end port of this sweep a LID; records new ones; sm_lids_recorded() when
 // durable.
@@ -415,5 +419,6 @@ void sm_watch_swept(struct sm *sm);                     // a sweep has ended: wa
 void sm_watch_arm(struct sm *sm);                       // sets the timer for what comes next
 int sm_urgency(const struct sm *sm, const char *cause); // what was asked for goes before what is less urgent
 void sm_sweep_begin_asked(struct sm *sm);               // sm.c: begins the sweep that was asked for
+void sm_sweep_begin_partial(struct sm *sm);             // sm.c: reads what is marked
 
 #endif

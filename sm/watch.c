@@ -19,22 +19,10 @@
 #define BURST 20                      // sweeps that may follow each other at once
 #define TRAP_SETTLE (2 * MONO_MS)     // the other end's trap is on its way
 
-static void changed(struct sm *sm, const char *cause)
-{
-    if (!sm->light.changed)
-        sm->light.cause = cause;
-    sm->light.changed = true;
-}
-
 static void light_end(struct sm *sm)
 {
     sm->light.running = false;
     sm->num_light++;
-    if (sm->light.changed && !sm->resweep) {
-        log_debug("light-sweep-change", "fabric=%s cause=%s", sm->o.fabric, sm->light.cause);
-        sm_resweep(sm, sm->light.cause, false);
-        return;
-    }
     sm_watch_arm(sm);
 }
 
@@ -53,15 +41,16 @@ static void light_switch_done(void *arg, uint64_t user, const struct mad_result 
     if (r->status == -ECANCELED) {
         ; // a sweep goes first
     } else if (r->status != 0) {
-        changed(sm, "switch-silent");
+        d->gave_up = true;
+        sm_dirty_switch(sm, d, "switch-silent");
     } else if (r->mad_status == 0) {
         mad_switch_info_decode(r->data, &si);
         if (!d->have_si)
-            changed(sm, "silent-switch-answers");
+            sm_dirty_switch(sm, d, "silent-switch-answers");
         else if (si.port_state_change)
-            changed(sm, "switch-change");
+            sm_dirty_switch(sm, d, "switch-change");
         else if (si.linear_fdb_top < d->si.linear_fdb_top || si.life_time_value != d->si.life_time_value)
-            changed(sm, "switch-reset");
+            sm_dirty_switch(sm, d, "switch-reset");
     }
     light_one_done(sm);
 }
@@ -69,18 +58,16 @@ static void light_switch_done(void *arg, uint64_t user, const struct mad_result 
 static void light_probe_done(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
-    (void)user;
     if (r->status == 0 && r->mad_status == 0)
-        changed(sm, "silent-device-answers");
+        sm_dirty_probe(sm, sm->dev[user >> 32], (uint8_t)user, "silent-device-answers");
     light_one_done(sm);
 }
 
 static void light_description_done(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
-    (void)user;
     if (r->status == 0 && r->mad_status == 0)
-        changed(sm, "description");
+        sm_dirty_desc(sm, sm->dev[user], "description");
     light_one_done(sm);
 }
 
@@ -102,6 +89,7 @@ static void probe_exception(struct sm *sm, const struct sm_dev *d, unsigned num)
                                     .retries = 0, // it is asked again in a second
                                     .done = light_probe_done,
                                     .arg = sm,
+                                    .user = (uint64_t)d->index << 32 | num,
                                     .gen = SM_LIGHT_GEN,
                                 });
 }
@@ -120,9 +108,8 @@ static int unknown_port(const struct sm *sm, const struct sm_dev *d)
 static void light_port_done(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
-    (void)user;
     if (r->status == 0 && r->mad_status == 0)
-        changed(sm, "silent-port-answers");
+        sm_dirty_port(sm, sm->dev[user >> 32], (uint8_t)user, "silent-port-answers");
     light_one_done(sm);
 }
 
@@ -144,6 +131,7 @@ static void ask_unknown(struct sm *sm, const struct sm_dev *d, unsigned num)
                                     .retries = 0,
                                     .done = light_port_done,
                                     .arg = sm,
+                                    .user = (uint64_t)d->index << 32 | num,
                                     .gen = SM_LIGHT_GEN,
                                 });
 }
@@ -162,11 +150,10 @@ static bool local_port_changed(struct sm *sm)
 static void light_begin(struct sm *sm)
 {
     sm->light.running = true;
-    sm->light.changed = false;
     sm->light.exceptions = 0;
     sm->light.pending = 1;
     if (local_port_changed(sm))
-        changed(sm, "local-port");
+        sm_resweep(sm, "local-port", false);
     bool any_switch = false;
     for (uint32_t i = 0; i < sm->num_dev; i++) {
         struct sm_dev *d = sm->dev[i];
@@ -191,7 +178,7 @@ static void light_begin(struct sm *sm)
         }
     }
     if (!any_switch) // two ports back to back: only a whole sweep tells
-        changed(sm, "no-switch");
+        sm_resweep(sm, "no-switch", false);
     light_one_done(sm);
 }
 
@@ -216,6 +203,13 @@ static bool still_down(struct sm *sm)
            now.state < MAD_PORT_INIT;
 }
 
+// The fabric is ours and known: reading what has changed is enough.
+static bool calm(const struct sm *sm)
+{
+    const struct sm_sweep *last = sm_history(sm, 0);
+    return sm->up && sm->state == SM_MASTER && sm->fabric != NULL && last != NULL && last->ok;
+}
+
 static void timer_fired(void *arg)
 {
     struct sm *sm = arg;
@@ -225,9 +219,14 @@ static void timer_fired(void *arg)
         loop_timer_after(&sm->light.timer, MONO_S);
         return;
     }
-    const struct sm_sweep *last = sm_history(sm, 0);
-    if (!sm->resweep && sm->up && sm->state == SM_MASTER && (last == NULL || last->ok)) {
-        light_begin(sm);
+    bool full_due = sm->resweep && mono_sub(sm->resweep_due, loop_now(sm->loop)) <= 0;
+    if (!full_due && calm(sm) && (sm->dirty_asked || !sm->resweep)) {
+        if (!sm->dirty_asked) {
+            light_begin(sm);
+            return;
+        }
+        count_burst(sm);
+        sm_sweep_begin_partial(sm);
         return;
     }
     if (!sm->resweep) {
@@ -242,9 +241,15 @@ enum { LATER, SOON, AT_ONCE };
 
 int sm_urgency(const struct sm *sm, const char *cause)
 {
+    static const char *const soon[] = {"trap",   "switch-change", "switch-reset",         "switch-silent",
+                                       "unread", "late-answer",   "silent-device-answers"};
+    (void)sm;
     if (strcmp(cause, "start") == 0 || strcmp(cause, "operator") == 0 || strcmp(cause, "handover") == 0)
         return AT_ONCE;
-    return strcmp(cause, "trap") == 0 ? SOON : LATER;
+    for (size_t i = 0; i < sizeof(soon) / sizeof(soon[0]); i++)
+        if (strcmp(cause, soon[i]) == 0)
+            return SOON;
+    return LATER;
 }
 
 void sm_watch_swept(struct sm *sm)
@@ -266,14 +271,14 @@ void sm_watch_swept(struct sm *sm)
 // How long the sweep that was asked for has to wait. What a person asks for does not; what devices ask for
 // waits the longer, the more sweeps have brought nothing, but after a trap no more than a second. However
 // useful they look, there is no more than one a second for long.
-static int64_t sweep_delay(const struct sm *sm)
+static int64_t sweep_delay(const struct sm *sm, const char *cause)
 {
-    int urgency = sm->reroute ? AT_ONCE : sm_urgency(sm, sm->resweep_cause);
-    int64_t calm = mono_sub(loop_now(sm->loop), sm->light.ended), ns = sm->light.backoff_ns;
+    int urgency = sm->reroute ? AT_ONCE : sm_urgency(sm, cause);
+    int64_t since = mono_sub(loop_now(sm->loop), sm->light.ended), ns = sm->light.backoff_ns;
 
     if (urgency == AT_ONCE)
         return 0;
-    if (calm > 10 * MONO_S && calm > 4 * ns)
+    if (since > 10 * MONO_S && since > 4 * ns)
         ns = 0;
     if (urgency == SOON)
         ns = ns < TRAP_SETTLE ? TRAP_SETTLE : ns > MONO_S ? MONO_S : ns;
@@ -285,16 +290,24 @@ static int64_t sweep_delay(const struct sm *sm)
 void sm_watch_arm(struct sm *sm)
 {
     const struct sm_sweep *last = sm_history(sm, 0);
+    bool partial = sm->dirty_asked && calm(sm);
 
     if (sm->sweeping)
         return;
     if (sm->light.running) { // it may wait for seconds on the far side of the link that the trap is about
-        if (sm->resweep && sm_urgency(sm, sm->resweep_cause) > LATER)
+        if ((sm->resweep && sm_urgency(sm, sm->resweep_cause) > LATER) ||
+            (partial && sm_urgency(sm, sm->dirty_cause) > LATER))
             mad_engine_cancel_gen(sm->engine, SM_LIGHT_GEN);
         return;
     }
-    if (sm->resweep)
-        loop_timer_after(&sm->light.timer, sweep_delay(sm));
+    if (sm->resweep && sm->resweep_due.ns == 0) // set once: asking again may not put it off
+        sm->resweep_due = mono_add(loop_now(sm->loop), sweep_delay(sm, sm->resweep_cause));
+    if (partial && sm->dirty_due.ns == 0)
+        sm->dirty_due = mono_add(loop_now(sm->loop), sweep_delay(sm, sm->dirty_cause));
+    if (sm->resweep && (!partial || mono_sub(sm->resweep_due, sm->dirty_due) <= 0))
+        loop_timer_at(&sm->light.timer, sm->resweep_due);
+    else if (partial)
+        loop_timer_at(&sm->light.timer, sm->dirty_due);
     else if (sm->state == SM_STANDBY)
         loop_timer_after(&sm->light.timer, 5 * MONO_S);
     else if (sm->error.code == -ENETDOWN)

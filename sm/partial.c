@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// Phase "discover" of a partial sweep: reads what is marked (dirty.c) and what turns out to hang together
+// with it, and nothing else.
+//
+// A switch that is marked is asked for its SwitchInfo by two ways at once, since the shortest one may cross
+// the very link that died; the first answer decides by which its ports are read. A link found down is down at
+// both ends, so the switch behind it is read as well. A port in INIT was reset, however short the flap: its
+// far end is asked again who it is, and read too. A switch that answers by neither way is a suspect: those
+// around it are read, and say whether its links are gone; if none is left, it is. If its links stay up, only
+// its agent is silent: it keeps its place until the engine has given up on it, in the light sweep before or
+// by the question that goes on (sm_dirty_mute()).
+//
+// Reading ends when nothing is outstanding but what is late, and that has had GRACE: what it did not bring is
+// marked again. Then what is not connected to us any more is no longer here.
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+#include "sm/sm_priv.h"
+
+#define GRACE (40 * MONO_MS)
+#define AGAIN_ROUNDS 2
+
+static uint8_t state_of(const struct sm_port *p)
+{
+    return p->info[32] & 0x0f;
+}
+
+bool sm_port_reset(const struct sm_port *p)
+{
+    return p->known && state_of(p) == MAD_PORT_INIT;
+}
+
+// --- a marked switch ---
+
+// Lost the suspicion, or never was one: reading waits for it no more.
+static void ask_over(struct sm *sm, struct sm_dev *d)
+{
+    if (!d->asking)
+        return;
+    d->asking = false;
+    sm->disc.pending--;
+    if (d->suspect)
+        sm->disc.late--;
+    d->suspect = false;
+}
+
+static void ask_done(struct sm *sm, uint64_t guid, const struct mad_result *r, bool other)
+{
+    struct sm_dev *d = sm_dev_find(sm, guid);
+
+    if (d == NULL || d->asks == 0)
+        return;
+    d->asks--;
+    if (r->status == 0 && r->mad_status == 0 && !d->ask_answered) {
+        d->ask_answered = true;
+        d->gave_up = false;
+        d->silent = 0;
+        if (other)
+            d->path = d->other_path;
+        if (!d->asking) { // after the sweep that asked
+            if (!sm->sweeping || !sm->sweep.full)
+                sm_dirty_switch(sm, d, "late-answer");
+            return;
+        }
+        sm_switch_known(sm, d, r->data);
+        ask_over(sm, d);
+        sm_disc_check(sm);
+    } else if (d->asks == 0 && !d->ask_answered) {
+        if (r->status != -ECANCELED)
+            sm_dirty_mute(sm, d, "switch-silent");
+        if (d->asking) {
+            ask_over(sm, d);
+            sm_disc_check(sm);
+        }
+    }
+}
+
+static void asked_first(void *arg, uint64_t user, const struct mad_result *r)
+{
+    ask_done(arg, user, r, false);
+}
+
+static void asked_other(void *arg, uint64_t user, const struct mad_result *r)
+{
+    ask_done(arg, user, r, true);
+}
+
+// It answers by no way that was tried: its neighbours may know more.
+static void suspect(struct sm *sm, struct sm_dev *d)
+{
+    if (d->suspect || !d->asking)
+        return;
+    d->suspect = true;
+    sm->disc.late++;
+    for (unsigned i = 1; i <= d->ni.num_ports; i++) {
+        const struct sm_port *p = &d->port[i];
+        if (p->peer != DEV_NONE && dev_is_switch(sm->dev[p->peer]))
+            sm_partial_switch(sm, sm->dev[p->peer]);
+    }
+    sm_disc_check(sm);
+}
+
+static void ask_late(void *arg, uint64_t user)
+{
+    struct sm *sm = arg;
+    struct sm_dev *d = sm_dev_find(sm, user);
+    if (d != NULL && !d->ask_answered && ++d->ask_lates >= d->ask_ways)
+        suspect(sm, d);
+}
+
+static void ask_by(struct sm *sm, struct sm_dev *d, const struct dr_path *path, mad_done_fn *done)
+{
+    d->asks++;
+    d->ask_ways++;
+    mad_engine_send(sm->engine, &(struct mad_request){
+                                    .mgmt_class = MAD_CLASS_SM_DR,
+                                    .m_key = sm_m_key(d, 0),
+                                    .method = MAD_METHOD_GET,
+                                    .attr_id = MAD_ATTR_SWITCH_INFO,
+                                    .path = path,
+                                    .prio = MAD_PRIO_SMP,
+                                    .device = d->guid,
+                                    .retries = -1,
+                                    .done = done,
+                                    .first_timeout = ask_late,
+                                    .arg = sm,
+                                    .user = d->guid,
+                                    .gen = SM_ASK_GEN,
+                                });
+}
+
+void sm_partial_switch(struct sm *sm, struct sm_dev *d)
+{
+    if (d->reading || !d->here)
+        return;
+    sm_touch(sm, d);
+    sm_notes_drop(sm, d->guid);
+    d->reading = true;
+    d->lft_before = d->lft;
+    d->all_ports = false;
+    d->asking = true;
+    sm->disc.pending++;
+    if (d->asks > 0 && !d->ask_answered) { // still asked by the last sweep
+        suspect(sm, d);
+        return;
+    }
+    d->ask_answered = d->suspect = false;
+    d->ask_lates = d->ask_ways = 0;
+    d->silent = 0;
+    if (sm->disc.routes_stale)
+        sm_reach(sm, false);
+    ask_by(sm, d, &d->path, asked_first);
+    if (sm_other_path(sm, d, &d->other_path))
+        ask_by(sm, d, &d->other_path, asked_other);
+}
+
+// --- links ---
+
+static void link_down(struct sm *sm, struct sm_dev *d, unsigned num)
+{
+    struct sm_port *p = &d->port[num];
+    if (p->peer == DEV_NONE)
+        return;
+    struct sm_dev *z = sm->dev[p->peer];
+    struct sm_port *zp = &z->port[p->peer_num];
+    sm_unlink(sm, d, num);
+    sm->disc.routes_stale = true;
+    zp->info[32] = (uint8_t)((zp->info[32] & 0xf0) | MAD_PORT_DOWN); // until it is read
+    if (dev_is_switch(z))
+        sm_partial_switch(sm, z);
+}
+
+void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t before)
+{
+    struct sm_port *p = &d->port[num];
+    uint8_t now = state_of(p);
+
+    if (!dev_is_switch(d) || num == 0)
+        return;
+    if (now == MAD_PORT_DOWN) {
+        link_down(sm, d, num);
+        p->excluded = PORT_INCLUDED;
+        p->was_silent = false;
+    } else if (p->peer != DEV_NONE) {
+        if (now == MAD_PORT_INIT && !sm_is_probed(sm, p))
+            sm_probe(sm, d, num);
+    } else if (now != before) {
+        p->was_silent |= p->excluded == PORT_EXCLUDED_PEER_SILENT;
+        p->excluded = PORT_INCLUDED;
+    }
+}
+
+static void again(struct sm *sm, struct sm_dev *d, unsigned num)
+{
+    if (sm->disc.num_again == sm->disc.cap_again) {
+        sm->disc.cap_again = sm->disc.cap_again ? sm->disc.cap_again * 2 : 16;
+        sm->disc.again = xreallocarray(sm->disc.again, sm->disc.cap_again, sizeof(*sm->disc.again));
+    }
+    sm->disc.again[sm->disc.num_again++] = (struct sm_port_ref){d->index, (uint8_t)num};
+}
+
+// from[num] has met to[far] (to: NULL when never seen). What was believed of either end before gives way to
+// what is seen now; but where the far end hangs elsewhere, that is asked first: a moved cable is gone from
+// there, a second device with the same GUID is not. False: not yet.
+bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev *to, unsigned far)
+{
+    struct sm_port *a = &from->port[num];
+
+    if (a->peer != DEV_NONE && (to == NULL || a->peer != to->index || a->peer_num != far))
+        sm_unlink(sm, from, num);
+    if (to == NULL || !to->here || far == 0 || far > to->ni.num_ports)
+        return true;
+    struct sm_port *z = &to->port[far];
+    if (z->peer == DEV_NONE || (z->peer == from->index && z->peer_num == num))
+        return true;
+    struct sm_dev *y = sm->dev[z->peer];
+    struct sm_port *yp = &y->port[z->peer_num];
+    if (yp->met == (uint32_t)sm->sweep.id)
+        return true; // seen at both places
+    if (sm->disc.rounds >= AGAIN_ROUNDS) {
+        sm_dirty_probe(sm, from, num, "unread");
+        return false;
+    }
+    if (!sm_is_probed(sm, yp))
+        sm_probe(sm, y, z->peer_num);
+    again(sm, from, num);
+    return false;
+}
+
+// --- begin and end ---
+
+// An agent that the engine has given up on while its links are up.
+static void mute(struct sm *sm, struct sm_dev *d)
+{
+    for (unsigned i = 1; i <= d->ni.num_ports; i++) {
+        struct sm_port *p = &d->port[i];
+        if (p->peer == DEV_NONE)
+            continue;
+        sm->dev[p->peer]->port[p->peer_num].excluded = PORT_EXCLUDED_PEER_SILENT;
+        sm_unlink(sm, d, i);
+    }
+}
+
+static void read_ports(struct sm *sm, struct sm_dev *d)
+{
+    for (unsigned num = 0; num <= d->ni.num_ports; num++) {
+        struct sm_port *p = &d->port[num];
+        bool info = p->dirty, probe = p->dirty_probe;
+        p->dirty = p->dirty_probe = false;
+        if (info && dev_is_switch(d) && !d->reading) {
+            sm_read_port(sm, d, num);
+        } else if (info && num > 0 && (p->peer != DEV_NONE || d->index == sm->own_dev)) {
+            sm_notes_drop(sm, d->guid);
+            sm_read_end_port(sm, d, num);
+        }
+        if (!probe || num == 0 || !dev_is_switch(d) || !sm_port_up(p) || sm_is_probed(sm, p))
+            continue;
+        p->was_silent |= p->excluded == PORT_EXCLUDED_PEER_SILENT;
+        p->excluded = PORT_INCLUDED;
+        sm_probe(sm, d, num);
+    }
+}
+
+static void read_marked(struct sm *sm, struct sm_dev *d, uint8_t what)
+{
+    if (!d->here) // whoever sees it again reads it
+        return;
+    if (what & DIRTY_MUTE) {
+        mute(sm, d);
+        return;
+    }
+    sm_touch(sm, d);
+    if ((what & DIRTY_SWITCH) && dev_is_switch(d))
+        sm_partial_switch(sm, d);
+    if (what & DIRTY_PORTS)
+        read_ports(sm, d);
+    if (what & DIRTY_DESC)
+        sm_read_desc(sm, d, 0);
+}
+
+static void grace_over(void *arg)
+{
+    struct sm *sm = arg;
+    sm->disc.grace_over = true;
+    sm_disc_check(sm);
+}
+
+static void next_round(struct sm *sm)
+{
+    struct sm_port_ref *list = sm->disc.again;
+    uint32_t n = sm->disc.num_again;
+
+    sm->disc.again = NULL;
+    sm->disc.num_again = sm->disc.cap_again = 0;
+    sm->disc.rounds++;
+    for (uint32_t i = 0; i < n; i++) {
+        struct sm_dev *d = sm->dev[list[i].dev];
+        d->port[list[i].num].probed = 0;
+        if (d->here && d->port[list[i].num].peer == DEV_NONE)
+            sm_probe(sm, d, list[i].num);
+    }
+    free(list);
+}
+
+void sm_partial_check(struct sm *sm)
+{
+    if (sm->disc.over || sm->disc.finishing || sm->disc.pending > sm->disc.late)
+        return;
+    if (sm->disc.num_again > 0) {
+        next_round(sm);
+        if (sm->disc.pending > sm->disc.late)
+            return;
+    }
+    if (sm->disc.late > 0 && !sm->disc.grace_over) {
+        if (!loop_timer_pending(&sm->disc.grace))
+            loop_timer_after(&sm->disc.grace, GRACE);
+        return;
+    }
+    sm_disc_finish(sm);
+}
+
+void sm_partial_start(struct sm *sm)
+{
+    struct sm_dev_list marked = sm->dirty;
+    uint8_t *what = xcalloc(marked.n ? marked.n : 1, 1);
+
+    sm_touch_none(sm);
+    sm_disc_reset(sm);
+    sm->disc.level = MAD_MAX_HOPS; // no level waits for another
+    sm->disc.pending = 1;
+    sm_reach(sm, false);
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (sm->dev[i]->here) {
+            sm->disc.nodes++;
+            sm->disc.switches += dev_is_switch(sm->dev[i]);
+            sm->disc.ports += sm->dev[i]->ni.num_ports + 1u;
+        }
+    sm->dirty = (struct sm_dev_list){0};
+    sm->dirty_asked = false;
+    for (uint32_t i = 0; i < marked.n; i++) {
+        what[i] = sm->dev[marked.index[i]]->dirty;
+        sm->dev[marked.index[i]]->dirty = 0;
+    }
+    for (uint32_t i = 0; i < marked.n; i++)
+        read_marked(sm, sm->dev[marked.index[i]], what[i]);
+    free(marked.index);
+    free(what);
+    sm->disc.pending--;
+    sm_disc_check(sm);
+}
+
+// A port at which a second device with a known GUID was left out: the first one may have gone.
+static void look_at_duplicates(struct sm *sm)
+{
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        for (unsigned num = 1; sm->dev[i]->here && num <= sm->dev[i]->ni.num_ports; num++)
+            if (sm->dev[i]->port[num].excluded == PORT_EXCLUDED_DUPLICATE)
+                sm_dirty_probe(sm, sm->dev[i], num, "duplicate-guid");
+}
+
+void sm_partial_over(void *arg)
+{
+    struct sm *sm = arg;
+
+    sm->disc.finishing = false;
+    sm->disc.over = true;
+    loop_timer_cancel(&sm->disc.grace);
+    mad_engine_cancel_gen(sm->engine, SM_PARTIAL_GEN);
+    for (uint32_t i = 0; i < sm->touched.n; i++) {
+        struct sm_dev *d = sm->dev[sm->touched.index[i]];
+        if (d->suspect && d->gave_up)
+            mute(sm, d);
+        d->asking = d->suspect = false;
+    }
+    bool gone = sm_reach(sm, true);
+    if (gone && sm->duplicates > 0)
+        look_at_duplicates(sm);
+    sm_discovered(sm);
+}
+
+void sm_partial_done(struct sm *sm)
+{
+    loop_timer_cancel(&sm->disc.grace);
+    free(sm->disc.again);
+    sm->disc.again = NULL;
+}
+
+void sm_disc_reset(struct sm *sm)
+{
+    sm_partial_done(sm);
+    memset(&sm->disc, 0, sizeof(sm->disc));
+    sm->disc.foreign_sm = DEV_NONE;
+    loop_timer_init(&sm->disc.grace, sm->loop, "sm", grace_over, sm);
+}
