@@ -56,6 +56,7 @@ struct sm_opts {
     uint8_t max_vls; // OperationalVLs at most, as its code (5 = VL0-14)
     uint8_t phy_errors, overrun_errors;
     int64_t sweep_interval_ns; // light sweep; 0 = none
+    int64_t audit_interval_ns; // the audit reads everything once in this time; 0 = never. Needs light sweeps
     bool adopt;                // keep tables found on the switches when they are proved
     uint32_t max_switches;     // that are managed; 0 = 8192
     bool allow_credit_loops;   // program minhop's tables although the proof finds cycles
@@ -167,5 +168,17 @@ struct sm_trap_stats {
         bad_ports; // now: ports that send floods; (port, kind) that report errors again and again
 };
 void sm_trap_stats(const struct sm *sm, struct sm_trap_stats *ret);
+
+// The slow audit: everything is read again and compared with what we hold.
+struct sm_audit_stats {
+    bool running;                   // in the middle of a round
+    uint32_t devices, devices_done; // of the running or last round
+    uint64_t rounds;                // whole ones
+    int64_t last_round_wall_ns;     // when the last one ended; 0 = none has
+    int64_t last_round_ns;          // how long it took
+    uint64_t drifted;               // devices found to differ, since the start
+    uint64_t skipped;               // not judged since they were to be read anyway
+};
+void sm_audit_stats(const struct sm *sm, struct sm_audit_stats *ret);
 
 #endif

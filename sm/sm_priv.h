@@ -17,6 +17,7 @@
 //     blueprint.c what the fabric is meant to be, learnt and kept
 //     watch.c     light sweep, standing list, timers
 //     trap.c      traps
+//     audit.c     the slow audit
 //     sminfo.c    other managers
 //     sa*.c       what end nodes ask; sa_priv.h has the list
 //     mcast.c     multicast forwarding tables
@@ -158,6 +159,7 @@ struct sm_blueprint_job; // blueprint.c
 struct sm_sa;            // sa.c
 struct sm_mcast;         // mcast.c
 struct sm_traps;         // trap.c
+struct sm_audit;         // audit.c
 
 struct sm {
     struct loop *loop;
@@ -260,6 +262,7 @@ struct sm {
     } blueprint;
 
     struct sm_traps *traps; // NULL until the first one comes
+    struct sm_audit *audit; // NULL until the first step
 
     struct { // watching
         struct loop_timer timer;
@@ -410,6 +413,10 @@ uint16_t sm_mcast_top(const struct sm *sm, const struct sm_dev *d);
 // trap.c
 void sm_trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
 void sm_trap_done(struct sm *sm);
+// audit.c
+// A step of the slow audit: at each light sweep that found nothing, when nothing else runs.
+void sm_audit_step(struct sm *sm);
+void sm_audit_done(struct sm *sm);
 // sminfo.c
 void sm_info_asked(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
 // watch.c
