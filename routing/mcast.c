@@ -384,7 +384,10 @@ static void choose(struct make *m, uint32_t part)
         fewest = plant(m, part, best);
         t->num_unreached += fewest;
         add_tree(m);
-        t->proved &= fewest > 0 && !t->unicast_cycle && !has_cycle(&m->d);
+        bool cycle = t->unicast_cycle || has_cycle(&m->d);
+        t->proved &= !cycle;
+        if (cycle)
+            take_turns_back(&m->d, before);
     }
     if (best != ID_NONE)
         t->root[t->num_roots++] = best;

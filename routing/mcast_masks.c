@@ -52,7 +52,6 @@ static void climb(struct group *g, uint32_t sw, enum climbed how)
     for (uint32_t hops = 0; s->in && s->parent < g->tree->num_switches && hops < g->tree->num_switches;
          hops++) {
         struct cell *up = cell_of(g, s->parent), *c = cell_of(g, sw);
-        up = cell_of(g, s->parent); // the array may have moved
         if (c->climbed >= how)
             return;
         up->children += c->climbed == NOT;

@@ -131,22 +131,31 @@ struct fabric_tables *route_salvage(const struct fabric *f, const struct fabric_
                                     const struct verify_opts *o, struct route_proof *ret);
 
 // --- writing new tables over old ones safely ---
-// Per destination, any mix of old and new entries within one wave must be free of loops (and of down-up turns
-// that neither table has). Waves are written one after the other with a barrier between. Wave 0 sets to
-// LFT_DROP the few entries whose destination has an unsafe mix, wave 1 writes everything.
+// Waves are written one after the other with a barrier between: a wave may begin only when every block of the
+// one before it was taken. Whatever mix of the running wave's blocks has been written, no destination has a
+// loop, nor (where the tables alone have none) do mixes close a cycle of dependencies.
+//
+// Where any mix of old and new is harmless, one wave writes everything. Else, for the destinations concerned,
+// switches are written from the destination outward along the new tree, in as many waves as that is deep; a
+// destination for which that cannot be (the orders of a block's destinations contradict each other, or there
+// would be too many waves) gets LFT_DROP in its changing entries first, in a wave before all others.
 struct route_wave {
     uint32_t num_blocks;
     struct route_block {
         uint32_t sw;              // dense switch number
         uint16_t block;           // LIDs block*64 .. +63
     } * block;                    // ordered so that switches take turns
+    uint32_t *first, *of_switch;  // the same by switch: block[of_switch[first[sw]]] .. [first[sw + 1] - 1]
     struct fabric_tables *tables; // contents of those blocks after this wave; sealed
 };
+#define ROUTE_WAVES_MAX 9 // one of drops, eight in order
 struct route_plan {
     uint32_t num_waves; // 0 when nothing changes
-    struct route_wave wave[2];
-    uint64_t entries;      // that change
-    uint32_t unsafe_dests; // destinations that need wave 0
+    struct route_wave wave[ROUTE_WAVES_MAX];
+    uint64_t entries;       // that change
+    bool drops;             // wave 0 only takes entries away: drops, or switches of which nothing is known
+    uint32_t unsafe_dests;  // destinations that may not be written in any order
+    uint32_t dropped_dests; // of these, destinations that get LFT_DROP first
 };
 // old: what the switches hold now (same fabric); known: per switch, whether old is known (NULL = all known);
 // an unknown switch is written whole. blank: per switch, whether it forwards nothing now (LinearFDBTop 0):
@@ -154,7 +163,19 @@ struct route_plan {
 int route_plan_make(const struct fabric *f, const struct fabric_tables *old, const bool *known,
                     const bool *blank, const struct fabric_tables *new_tables, struct par *par,
                     struct route_plan **ret, struct err *e);
+// The same with what the proof of new_tables on f left behind, which spares most of the work where mixes
+// make turns of their own; NULL is fine.
+int route_plan_proved(const struct fabric *f, const struct fabric_tables *old, const bool *known,
+                      const bool *blank, const struct fabric_tables *new_tables,
+                      const struct route_proof_state *state, struct par *par, struct route_plan **ret,
+                      struct err *e);
 void route_plan_free(struct route_plan *p);
+
+// Pairs (switch with end ports, LID) whose route differs: another switch or port on the way, or none. f and t
+// with the numbering of the same fabric; only LIDs that differ are looked at, O(switches) each. Pairs that
+// had no route before or have none now count when they had or have one.
+uint64_t route_paths_moved(const struct fabric *f, const struct fabric_tables *old,
+                           const struct fabric_tables *new_tables, struct par *par);
 
 // --- one path, for people ---
 struct route_hop {

@@ -156,6 +156,21 @@ static void note_turns(const struct vcables *c, const struct vtask *k, const uin
     }
 }
 
+// The turns that all entries make, walked over or not: what packets can do that start or change over midway.
+static void note_all(const struct vcables *c, const struct vtask *k, const uint8_t *restrict next)
+{
+    const uint32_t *restrict to = k->to, n = c->n, words = c->words;
+    uint64_t *restrict turns = k->turns;
+    size_t chan = 0;
+    for (uint32_t v = 0; v < n; v++, chan += c->ports) {
+        uint32_t w = to[v];
+        if (w >= n || to[w] >= n)
+            continue;
+        uint32_t bit = next[w] - 1u;
+        turns[(chan + next[v]) * words + bit / 64] |= 1ULL << (bit % 64);
+    }
+}
+
 static void note_fault(struct vtask *k, enum route_fault fault, uint32_t sw, uint16_t lid)
 {
     if (k->first.fault == ROUTE_OK)
@@ -193,6 +208,8 @@ void vprove_lid(const struct vcables *c, struct vtask *k, const uint8_t *next, u
             note_fault(k, r, s, lid);
     }
     note_turns(c, k, next);
+    if (k->turns)
+        note_all(c, k, next);
     for (uint32_t v = 0; c->keep && v < c->n; v++) {
         if (k->state[v] == ROUTE_OK + 1)
             tables_row(c->keep, v)[lid] = next[v];
@@ -414,6 +431,8 @@ void vtask_new(const struct vcables *c, struct vtask *k)
     k->a = arena_new();
     k->dep = ARENA_NEW_N(k->a, chans * c->words, uint64_t);
     k->used = ARENA_NEW_N(k->a, chans / 64 + 1, uint64_t);
+    if (c->hist)
+        k->turns = ARENA_NEW_N(k->a, chans * c->words, uint64_t);
     k->next = ARENA_NEW_N(k->a, (size_t)c->n * BLOCK + 1, uint8_t);
     k->state = ARENA_NEW_N(k->a, c->n + 1, uint8_t);
     k->to = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
@@ -436,6 +455,8 @@ static void merge(struct job *j, struct route_proof *r, struct vfault *first)
             *first = k->first;
         for (size_t x = 0; i > 0 && x < chans * c->words; x++)
             k0->dep[x] |= k->dep[x];
+        for (size_t x = 0; i > 0 && k0->turns && x < chans * c->words; x++)
+            k0->turns[x] |= k->turns[x];
         for (size_t x = 0; i > 0 && x <= chans / 64; x++)
             k0->used[x] |= k->used[x];
     }

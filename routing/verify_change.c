@@ -164,6 +164,17 @@ static void walk_task(void *arg, unsigned i)
     }
 }
 
+// The ports of w that a set names, without those whose cable is not what it was.
+static uint64_t still_there(const struct change *x, uint32_t w, uint32_t word, uint64_t bits)
+{
+    for (uint64_t b = x->suspect[w] ? bits : 0; b; b &= b - 1) {
+        uint32_t q = word * 64 + (uint32_t)__builtin_ctzll(b) + 1;
+        if (q >= x->c.ports || !x->same_cable[(size_t)w * x->c.ports + q])
+            bits &= ~(1ULL << ((q - 1) % 64));
+    }
+    return bits;
+}
+
 // Dependencies over cables that are what they were, under their new numbers.
 static void inherit_turns(struct change *x)
 {
@@ -177,18 +188,28 @@ static void inherit_turns(struct change *x)
             if (w >= c->n || !x->same_cable[chan])
                 continue;
             size_t was = (size_t)x->to_old[v] * old->ports + p;
-            if (!(old->used[was / 64] >> (was % 64) & 1))
-                continue;
-            s->used[chan / 64] |= 1ULL << (chan % 64);
+            if (old->used[was / 64] >> (was % 64) & 1)
+                s->used[chan / 64] |= 1ULL << (chan % 64);
             for (uint32_t i = 0; i < c->words && i < old->words; i++) {
-                uint64_t bits = old->dep[was * old->words + i];
-                for (uint64_t b = x->suspect[w] ? bits : 0; b; b &= b - 1) {
-                    uint32_t q = i * 64 + (uint32_t)__builtin_ctzll(b) + 1;
-                    if (q >= c->ports || !x->same_cable[(size_t)w * c->ports + q])
-                        bits &= ~(1ULL << ((q - 1) % 64));
-                }
-                s->dep[chan * c->words + i] |= bits;
+                s->dep[chan * c->words + i] = still_there(x, w, i, old->dep[was * old->words + i]);
+                s->turns[chan * c->words + i] = still_there(x, w, i, old->turns[was * old->words + i]);
             }
+        }
+    }
+}
+
+// What unchanged LIDs do on switches that were not there.
+static void new_turns(struct change *x)
+{
+    const struct vcables *c = &x->c;
+    for (uint32_t v = 0; v < c->n; v++) {
+        for (uint32_t lid = 1; x->to_old[v] == ID_NONE && lid < x->s->lids; lid++) {
+            uint8_t out = tables_port(c->t, v, (uint16_t)lid);
+            uint32_t w = vfar_end(c, v, out);
+            uint8_t then = w < c->n ? tables_port(c->t, w, (uint16_t)lid) : LFT_DROP;
+            if (w < c->n && vfar_end(c, w, then) < c->n)
+                x->s->turns[((size_t)v * c->ports + out) * c->words + (then - 1u) / 64] |=
+                    1ULL << ((then - 1u) % 64);
         }
     }
 }
@@ -284,6 +305,8 @@ static bool walk_again(struct change *x, struct par *par, struct arena *a)
         sound &= k->first.fault == ROUTE_OK && k->unreached == 0 && k->max_hops < VHOPS;
         for (size_t j = 0; j < chans * c->words; j++)
             x->s->dep[j] |= k->dep[j];
+        for (size_t j = 0; j < chans * c->words; j++)
+            x->s->turns[j] |= k->turns[j];
         for (size_t j = 0; j <= chans / 64; j++)
             x->s->used[j] |= k->used[j];
         arena_free(k->a);
@@ -336,6 +359,7 @@ static struct route_proof_state *state_for(const struct vcables *c, bool all_swi
     }
     s->hist = ARENA_NEW_N(a, (size_t)s->lids * VHOPS, uint16_t);
     s->dep = ARENA_NEW_N(a, chans * c->words, uint64_t);
+    s->turns = ARENA_NEW_N(a, chans * c->words, uint64_t);
     s->used = ARENA_NEW_N(a, chans / 64 + 1, uint64_t);
     s->link = c->link;
     s->part = c->part;
@@ -353,8 +377,14 @@ struct route_proof_state *vstate_new(const struct vcables *c, const struct vtask
     s->source = arena_memdup(a, c->source, (c->n + 1) * sizeof(*s->source));
     memcpy(s->hist, c->hist, (size_t)s->lids * VHOPS * sizeof(*s->hist));
     memcpy(s->dep, k->dep, chans * c->words * sizeof(*s->dep));
+    memcpy(s->turns, k->turns, chans * c->words * sizeof(*s->turns));
     memcpy(s->used, k->used, (chans / 64 + 1) * sizeof(*s->used));
     return s;
+}
+
+const uint64_t *vstate_turns(const struct route_proof_state *s, uint32_t n, uint32_t ports, uint32_t words)
+{
+    return s->n == n && s->ports == ports && s->words == words ? s->turns : NULL;
 }
 
 void route_proof_state_free(struct route_proof_state *s)
@@ -380,6 +410,7 @@ static bool prove_change(struct change *x, const struct verify_opts *o, struct a
     compare_cables(x, a);
     sort_lids(x, o->par, a);
     inherit_turns(x);
+    new_turns(x);
     if (!change_sources(x) || !walk_again(x, o->par, a) || vfind_cycle(&x->c, x->s->dep, a, &n) != NULL)
         return false;
     count(x, ret);

@@ -41,6 +41,7 @@ struct vtask {
     struct vfault first;
     uint64_t *dep;   // [channel * words]: ports that are left by next
     uint64_t *used;  // a bit per channel: it carries something
+    uint64_t *turns; // as dep, of all entries, walked over or not; NULL when no state is kept
     uint8_t *next;   // [64][switch]
     uint8_t *state;  // per switch: PENDING, or enum route_fault + 1 once known; 0 not visited
     uint32_t *to;    // per switch: the next one, or LINK_*
@@ -78,9 +79,12 @@ struct route_proof_state {
     uint8_t *end_port;
     uint16_t *hist;
     uint64_t *dep, *used; // at least what the tables need
+    uint64_t *turns;      // as dep, of all entries, walked over or not
 };
 #define VABSENT 0xfffffffeu
 // What a full proof that found nothing leaves behind; NULL when it does not fit.
 struct route_proof_state *vstate_new(const struct vcables *c, const struct vtask *k, bool all_switches);
+// For plan*.c: turns of all entries of LIDs in use; NULL when the state is of a fabric with other numbers.
+const uint64_t *vstate_turns(const struct route_proof_state *s, uint32_t n, uint32_t ports, uint32_t words);
 
 #endif
