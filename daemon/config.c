@@ -72,6 +72,15 @@ static const struct opt_row sm_rows[] = {
      .reload = OPT_RELOAD_RESTART,
      .doc = "Time between light sweeps: one SwitchInfo per switch and one request per listed exception; 0s "
             "turns them off"},
+    {.name = "audit_interval",
+     .type = OPT_DURATION,
+     .offset = AT(audit_interval),
+     .min = 0,
+     .max = 86400e9,
+     .def = "10m",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Time in which the audit reads everything once more, spread evenly, to find and repair what was "
+            "changed behind weft's back; 0s turns it off. It needs light sweeps"},
     {.name = "subnet_timeout",
      .type = OPT_INT,
      .offset = AT(subnet_timeout),
@@ -433,6 +442,7 @@ void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *
     o->phy_errors = (uint8_t)c->phy_errors;
     o->overrun_errors = (uint8_t)c->overrun_errors;
     o->sweep_interval_ns = c->sweep_interval;
+    o->audit_interval_ns = c->audit_interval;
     o->adopt = c->adopt;
     o->allow_credit_loops = c->allow_credit_loops;
 }

@@ -29,7 +29,7 @@ struct config {
     int64_t priority, sm_key, subnet_timeout, packet_life, hoq_life_switch, hoq_life_host, vl_stall_count,
         max_vls, phy_errors, overrun_errors;
     uint64_t subnet_prefix;
-    int64_t sweep_interval;
+    int64_t sweep_interval, audit_interval;
     // routing
     int engine;
     struct opt_strings roots;
