@@ -38,12 +38,37 @@ def judge_dump(dump, net, sm_host, dead=()):
     return walked
 
 
-def ibdmchk(folder, num_cas):
-    """weft's .lst and .fdbs through ibdmchk. Returns its text."""
+def write_dump(folder, dump, net):
+    """ibsim's dump as ibsim.lst and ibsim.fdbs, in OpenSM's forms: what the devices hold, for ibdmchk. Returns the number of adapters."""
+    def end(name, port):
+        node = dump.node[name]
+        kind, ports = ("SW", node["num_ports"]) if node["switch"] else ("CA", node["num_ports"])
+        guid = node["guid"] + (0 if node["switch"] else port)
+        lid = dump.lid[name, 0 if node["switch"] else port]
+        return (f"{{ {kind} Ports:{ports:02x} SystemGUID:{node['guid']:016x} NodeGUID:{node['guid']:016x} PortGUID:{guid:016x} VenID:000002C9 "
+                f"DevID:101B Rev:00000000 {{{net.node[name].desc}}} LID:{lid:04X} PN:{port:02X} }}")
+    linked = set()
+    with open(folder / "ibsim.lst", "w") as f:
+        for name, node in dump.node.items():
+            for port, (peer, peer_port, state) in node["port"].items():
+                if peer is not None and state == "Active":
+                    f.write(f"{end(name, port)} {end(peer, peer_port)} PHY=4x LOG=ACT SPD=50\n")
+                    linked |= {name, peer}
+    with open(folder / "ibsim.fdbs", "w") as f:
+        for name, node in dump.node.items():
+            if node["switch"] and name in linked:
+                f.write(f"dump_ucast_routes: Switch 0x{node['guid']:016x}\nLID    : Port : Hops : Optimal\n")
+                f.writelines(f"0x{lid:04X} : {port:03d}  : 00   : yes\n" for lid, port in sorted(node["lft"].items()))
+                f.write("\n")
+    return sum(not dump.node[n]["switch"] for n in linked)
+
+
+def ibdmchk(folder, num_cas, stem="weft"):
+    """weft's .lst and .fdbs, or those of write_dump (stem "ibsim"), through ibdmchk. Returns its text."""
     empty = folder / "empty.mcfdbs"
     empty.write_text("")
     # Its exit status tells nothing: it always crashes when it is done.
-    r = subprocess.run([rig.tool("ibdmchk"), "-s", folder / "weft.lst", "-f", folder / "weft.fdbs", "-m", empty], cwd=folder,
+    r = subprocess.run([rig.tool("ibdmchk"), "-s", folder / f"{stem}.lst", "-f", folder / f"{stem}.fdbs", "-m", empty], cwd=folder,
                        capture_output=True, text=True, timeout=rig.DEADLINE, stdin=subprocess.DEVNULL)
     assert f"Scanned:{num_cas * (num_cas - 1)} CA to CA paths" in r.stdout, r.stdout[-2000:]
     assert "no credit loops found" in r.stdout, r.stdout[-2000:]

@@ -211,9 +211,9 @@ def test_port(d):
     (("sweep", "999999"), "no such sweep"),
     (("event", "--since", "yesterday"), "2026-01-31T10:20:30Z"),
     (("route", "show", "gpu-0001:0", "nobody"), "no such node"),
-    (("sim", "link", "sideways", "leaf-su01-rail0", "1"), "down or up"),
+    (("sim", "link", "sideways", "leaf-su01-rail0", "1"), "down, up, flap or enable?"),
     (("sim", "link", "down", "nobody", "1"), "nobody"),
-    (("sim", "node", "eat", "leaf-su01-rail0"), "kill, revive or reboot"),
+    (("sim", "node", "eat", "leaf-su01-rail0"), "kill, revive, reboot, slow or name?"),
     (("sim", "loss", "2"), "not a share"),
     (("api", "BREW", "/status"), "no method"),
     (("api", "GET", "status"), "begins with /"),
@@ -379,7 +379,7 @@ def test_follow_and_sim_link(d):
                                "link-removed", "--limit", "1", "--since", str(last)], stdout=subprocess.PIPE, text=True)
     try:
         links = len(json.loads(ok(d.weft("link", "-o", "json"))))
-        assert ok(d.weft("sim", "link", "down", "leaf-su01-rail0", "33")) == "the link at leaf-su01-rail0/33 is down\n"
+        assert ok(d.weft("sim", "link", "down", "leaf-su01-rail0", "33")) == "leaf-su01-rail0[33] lost its cable\n"
         out, _ = follow.communicate(timeout=100)
     finally:
         follow.kill()
@@ -454,10 +454,10 @@ def test_follow_survives_a_restart():
 
 def test_sim_node_and_loss(small):
     out = ok(small.weft("sim", "node", "reboot", "single mlx5_0"))
-    assert out == "single mlx5_0 is rebooting\n"
+    assert out == "single mlx5_0 reboots\n"
     assert json.loads(ok(small.weft("sim", "node", "kill", "other mlx5_0", "-o", "json")))["ok"] is True
-    assert "lives again" in ok(small.weft("sim", "node", "revive", "other mlx5_0"))
-    assert ok(small.weft("sim", "loss", "5%")) == "5 % of management packets are lost\n"
+    assert "answers again" in ok(small.weft("sim", "node", "revive", "other mlx5_0"))
+    assert ok(small.weft("sim", "loss", "5%")) == "5 % of all datagrams are lost, at every device\n"
     assert json.loads(ok(small.weft("sim", "loss", "0", "-o", "json")))["ok"] is True
 
 
@@ -549,7 +549,7 @@ def test_watch(d):
 
 def test_help(d):
     out = ok(weft("help"))
-    for name in ("status", "route compute", "sim link", "api METHOD PATH"):
+    for name in ("status", "route compute", "sim link", "sim sm", "api METHOD PATH"):
         assert f"\n  {name}" in out
     assert ok(weft("--help")) == out
     assert ok(weft("help", "route", "show")) == ok(weft("route", "show", "-h"))
@@ -566,7 +566,7 @@ def test_documents_are_those_of_the_rows():
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
 @pytest.mark.parametrize("line,want", [
     ("weft st", {"status"}),
-    ("weft sim ", {"link", "node", "loss"}),
+    ("weft sim ", {"show", "link", "cable", "node", "switch", "hosts", "host", "adapter", "guid", "key", "trap", "set", "sm", "loss"}),
     ("weft -o ", {"table", "json", "csv"}),
     ("weft -o json node --r", {"--role"}),
     ("weft route compute --f", {"--fabric", "--fail"}),

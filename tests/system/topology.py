@@ -146,6 +146,29 @@ def three_levels(radix, pods):
     return net
 
 
+def crossed():
+    """Three pods of four leaves and four aggregation switches; each of the eight cores has links to two aggregation switches of every pod.
+
+    So a packet for a leaf that lost a link can go around through the other one of its pod, and a table where one switch has already turned and the other has not is a loop."""
+    net = Net()
+    for p in range(3):
+        for i in range(4):
+            net.switch(f"leaf-p{p + 1}-{i + 1}", 16)
+            net.switch(f"agg-p{p + 1}-{i + 1}", 16)
+    for c in range(8):
+        net.switch(f"core-{c + 1}", 16)
+    for p in range(3):
+        for i in range(4):
+            for k in range(8):
+                net.link(_host_adapter(net, (p * 4 + i) * 8 + k), 1, f"leaf-p{p + 1}-{i + 1}", k + 1)
+            for k in range(4):
+                net.link(f"leaf-p{p + 1}-{i + 1}", 9 + k, f"agg-p{p + 1}-{k + 1}", i + 1)
+        for c in range(8):
+            for k in range(2):
+                net.link(f"agg-p{p + 1}-{(c + k) % 4 + 1}", 9 + c // 4 * 2 + k, f"core-{c + 1}", p * 2 + k + 1)
+    return net
+
+
 def small():
     """Two leaves with four adapters each under two spines: for what does not need size."""
     net = Net()
@@ -161,4 +184,4 @@ def small():
     return net
 
 
-BY_NAME = {"rail-256": lambda: rail(256), "rail-1024": lambda: rail(1024), "ft3-1024": lambda: three_levels(32, 4)}
+BY_NAME = {"rail-256": lambda: rail(256), "rail-1024": lambda: rail(1024), "ft3-1024": lambda: three_levels(32, 4), "crossed": crossed}

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft sim: every verb on a real weftd, words and options as people type them, refusals in words."""
+import json
+import re
+
+import pytest
+
+from weftlib import Daemon, need_programs, wait_for
+
+pytestmark = need_programs()
+LEAF = "leaf-su01-rail0"
+
+
+@pytest.fixture(scope="module")
+def d():
+    with Daemon(simulate="rail-64") as daemon:
+        yield daemon.up()
+
+
+def ok(r):
+    assert (r.rc, r.err) == (0, ""), r
+    return r.out
+
+
+# In an order that leaves the fabric usable.
+VERBS = [
+    (("link", "down", LEAF, "2"), f"{LEAF}[2] lost its cable"),
+    (("link", "up", f"{LEAF}[2]"), f"{LEAF}[2] has its cable again"),
+    (("link", "flap", f"{LEAF}[2]", "--times", "5", "--gap", "10ms"), f"{LEAF}[2] loses its cable 5 times, for 0.01 s each, 0.01 s apart"),
+    (("link", "flap", f"{LEAF}[2]", "--for=0.1s"), f"{LEAF}[2] loses its cable for 0.1 s"),
+    (("link", "enable", f"{LEAF}[3]", "--speed", "EDR", "--width", "1x"), f"{LEAF}[3] enables 1x EDR only, from its next training on"),
+    (("cable", "swap", f"{LEAF}[4]", f"{LEAF}[5]"), f"the cables at {LEAF}[4] and {LEAF}[5] have exchanged their far ends"),
+    (("cable", "swap", f"{LEAF}[4]", f"{LEAF}[5]"), f"the cables at {LEAF}[4] and {LEAF}[5] have exchanged their far ends"),
+    (("cable", "move", "gpu-0006:0", f"{LEAF}[20]"), f"the cable at gpu-0006 mlx5_0[1] leads to {LEAF}[20] now"),
+    (("cable", "move", "gpu-0006:0", f"{LEAF}[6]"), f"the cable at gpu-0006 mlx5_0[1] leads to {LEAF}[6] now"),
+    (("node", "kill", "gpu-0002:1"), "gpu-0002 mlx5_1 does not answer any more"),
+    (("node", "revive", "gpu-0002:1"), "gpu-0002 mlx5_1 answers again"),
+    (("node", "reboot", "gpu-0002 mlx5_1", "--for", "10ms", "--mute", "20ms"), "gpu-0002 mlx5_1 reboots"),
+    (("node", "slow", "spine-02", "3"), "spine-02 takes 3 times as long as before"),
+    (("node", "slow", "spine-02", "--for", "1ms"), "spine-02 takes 0.001 s more for each request"),
+    (("node", "slow", "spine-02", "1", "--for", "0"), "spine-02 is as fast as the others"),
+    (("node", "name", "spine-02", "spine two"), 'spine-02 says it is "spine two"'),
+    (("switch", "reboot", "spine-01"), "spine-01 reboots"),
+    (("host", "reboot", "gpu-0002 mlx5_2", "booting", "--for", "50ms", "--orderly"), "the computer around gpu-0002 mlx5_2 boots for 0.05 s, its link stays up"),
+    (("adapter", "replace", "gpu-0002 mlx5_3", "0x0002c90300abcdef", "--for", "10ms"), "gpu-0002 mlx5_3 is another device now: 0x0002c90300abcdef"),
+    (("guid", "duplicate", "gpu-0002 mlx5_4", "gpu-0002 mlx5_5"), "gpu-0002 mlx5_4 reboots and shows the GUIDs of gpu-0002 mlx5_5"),
+    (("guid", "restore", "gpu-0002 mlx5_4"), "gpu-0002 mlx5_4 reboots and shows its own GUIDs again"),
+    (("guid", "system", "gpu-0002 mlx5_4", "0x77"), "gpu-0002 mlx5_4 has the SystemImageGUID 0x0000000000000077"),
+    (("key", "set", "gpu-0002 mlx5_6", "0x1234", "--protect", "1", "--lease", "60"), "gpu-0002 mlx5_6[1] has an M_Key that its manager does not know"),
+    (("key", "clear", "gpu-0002 mlx5_6"), "gpu-0002 mlx5_6[1] has no M_Key any more"),
+    (("trap", "raise", f"{LEAF}[3]", "129"), f"{LEAF}[3] sends trap 129"),
+    (("trap", "raise", LEAF, "128"), f"{LEAF}[0] sends trap 128"),
+    (("trap", "lose", LEAF, "2"), f"the next 2 traps of {LEAF} are lost"),
+    (("trap", "lose", LEAF), f"all traps of {LEAF} are lost"),
+    (("trap", "lose", LEAF, "0"), f"traps of {LEAF} arrive again"),
+    (("trap", "loss", "50%"), "50 % of all traps are lost"),
+    (("trap", "loss", "0"), "no traps are lost"),
+    (("set", "ignore", LEAF, "LinearForwardingTable"), f"{LEAF} answers Set(LinearForwardingTable) with success and keeps nothing"),
+    (("set", "keep", LEAF, "LinearForwardingTable"), f"{LEAF} keeps Set(LinearForwardingTable) again"),
+    (("set", "ignore", LEAF, "life_time_value"), f"{LEAF} answers Set(life_time_value) with success and keeps nothing"),
+    (("set", "keep", LEAF, "life_time_value"), f"{LEAF} keeps Set(life_time_value) again"),
+    (("sm", "add", "gpu-0008 mlx5_7", "--priority", "3", "--state=standby", "--sm-key", "1", "--poll", "2s", "--misses", "9"),
+     "a subnet manager runs at gpu-0008 mlx5_7[1]: standby, priority 3"),
+    (("sm", "set", "gpu-0008 mlx5_7", "--frozen", "--silent=no", "--quiet"), "the subnet manager at gpu-0008 mlx5_7[1]: standby, priority 3, frozen"),
+    (("sm", "control", "gpu-0008 mlx5_7", "acknowledge", "1"), "the subnet manager at gpu-0008 mlx5_7[1] sends acknowledge to LID 1"),
+    (("sm", "remove", "gpu-0008 mlx5_7"), "the subnet manager at gpu-0008 mlx5_7[1] is gone"),
+    (("hosts", "on", "--spread", "10ms", "--paths", "0.5"), "every adapter is a Linux host with IPoIB"),
+    (("hosts", "off"), "the hosts ask for nothing any more"),
+    (("loss", "1%"), "1 % of all datagrams are lost, at every device"),
+    (("loss", "0"), "no datagrams are lost"),
+]
+
+
+def test_verbs(d):
+    for command, said in VERBS:
+        assert ok(d.weft("sim", *command)) == said + "\n", command
+        last = d.get("/events?newest=1&limit=1&kind=operator-action")["items"][0]
+        assert last["text"].endswith(f"simulator: {said}")
+    assert json.loads(ok(d.weft("sim", "loss", "0", "-o", "json"))) == {"ok": True, "text": "no datagrams are lost"}
+
+
+def test_every_verb_is_reached(d):
+    """Nothing that the API can do is missing from the command."""
+    source = {v["verb"] for v in d.get("/fabrics/default/sim/actions")["items"]}
+    words = {"-".join(c[:2]) for c, _ in VERBS} | {"loss"}
+    alias = {"key-set": "m-key", "key-clear": "m-key", "guid-system": "system-guid"}
+    assert source == {alias.get(w, w) for w in words if not w.startswith("loss-")}
+
+
+@pytest.mark.parametrize("command,rc,said", [
+    (("link", "down", f"{LEAF}[20]"), 2, "no cable"),
+    (("link", "down", LEAF), 2, "say which port"),
+    (("link", "down", LEAF, "x"), 2, "not a port number"),
+    (("link", "down", LEAF, "3", "4"), 2, "too many words"),
+    (("link", "flap", f"{LEAF}[3]", "--gap", "soon"), 2, "not a time"),
+    (("link", "flap", f"{LEAF}[3]", "--times", "0"), 2, "times"),
+    (("link", "enable", f"{LEAF}[3]"), 2, "which width or speed"),
+    (("link", "down", f"{LEAF}[3]", "--times", "2"), 2, 'takes no "times"'),
+    (("link", "down", "nobody[3]"), 2, "nobody"),
+    (("link", "down", f"{LEAF}[3]", "--speed", "warp"), 2, "SDR DDR"),
+    (("cable", "swap", f"{LEAF}[3]"), 2, "missing"),
+    (("node", "slow", LEAF), 2, "how slow"),
+    (("switch", "reboot", "gpu-0001 mlx5_0"), 2, "no switch"),
+    (("host", "reboot", LEAF), 2, "switch-reboot"),
+    (("adapter", "replace", "gpu-0002 mlx5_5", "0x77x"), 2, "hexadecimal"),
+    (("key", "set", f"{LEAF}[3]", "1"), 2, "port 0"),
+    (("trap", "raise", "gpu-0001 mlx5_1", "128"), 2, "144, 145"),
+    (("trap", "raise", LEAF), 2, "something is missing"),
+    (("set", "ignore", LEAF, "Nonsense"), 2, "LinearForwardingTable"),
+    (("sm", "remove", "gpu-0001 mlx5_1"), 2, "sm-add"),
+    (("sm", "add", "gpu-0001 mlx5_1", "--silent=perhaps"), 2, "yes no"),
+    (("loss", "2"), 2, "not a share"),
+    (("frobnicate",), 2, '"sim link"'),
+])
+def test_refusals(d, command, rc, said):
+    r = d.weft("sim", *command)
+    assert (r.rc, r.out) == (rc, ""), r
+    assert r.err.startswith("weft: ") and r.err.count("\n") == 1 and said in r.err and "/api/v1" not in r.err
+
+
+def test_show(d):
+    ok(d.weft("sim", "sm", "add", "gpu-0007 mlx5_7", "--priority", "1"))
+    out = ok(d.weft("sim", "show"))
+    assert re.search(r"^mads +[\d,]+$", out, re.M)
+    assert re.search(r"^gpu-0007 mlx5_7 .* standby +1 ", out, re.M)
+    assert json.loads(ok(d.weft("sim", "show", "-o", "json")))["managers"][0]["priority"] == 1
+    ok(d.weft("sim", "sm", "remove", "gpu-0007 mlx5_7"))
+    assert json.loads(ok(d.weft("sim", "show", "-o", "json")))["managers"] == []
+
+
+def test_not_simulated(tmp_path):
+    """A real fabric is left alone, with the reason."""
+    with Daemon(args=("--port", "none_0/1")) as daemon:
+        for command in (("link", "down", LEAF, "2"), ("hosts", "on"), ("show",)):
+            r = daemon.weft("sim", *command)
+            assert r.rc == 2 and "not simulated" in r.err and "hands in the machine room" in r.err, r
+
+
+def test_flap_is_seen():
+    """A link that flaps goes and comes back, and the last change says so."""
+    with Daemon(simulate="rail-64") as daemon:
+        daemon.up()
+        links = daemon.get("/fabrics/default")["links"]
+        ok(daemon.weft("sim", "link", "flap", f"{LEAF}[7]", "--for", "3s"))
+        wait_for(lambda: daemon.get("/fabrics/default")["links"] == links - 1, "the link to go")
+        assert "gpu-0007 mlx5_0" in daemon.get("/fabrics/default")["last_change"]["text"]
+        wait_for(lambda: daemon.get("/fabrics/default")["links"] == links, "the link to return")

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running weftd on ibsim while trunks, hosts and whole switches fail and come back: what the devices hold is judged by ibsim's own dump, walked here, by ibdmchk
+and by infiniband-diags."""
+import random
+import re
+import time
+
+import pytest
+
+import judge
+import rig
+from rig import Ibsim, Weftd
+from topology import BY_NAME
+
+TOOLS = ("ibsim", "ibdmchk", "ibnetdiscover", "iblinkinfo", "dump_fts", "ibtracert", "ibqueryerrors")
+pytestmark = pytest.mark.skipif(rig.missing(*TOOLS) != "", reason=rig.missing(*TOOLS))
+SM_HOST = "gpu-0001-mlx5_0"
+REPAIRED = 20  # seconds; what it takes is the bench's matter
+
+# Whether a repair moves only the paths that crossed what failed, and the return brings back the tables as they were. Off: these are not looked at.
+STABLE_REPAIR = False
+
+# net -> what fails: a link between switches (switch, port), a host (its leaf's port), a whole switch (its name, None)
+FAILS = {
+    "rail-256": [("leaf-su01-r2", 40), ("leaf-su01-r1", 9), ("spine-04", None)],
+    "ft3-1024": [("leaf-p02-03", 20), ("agg-p03-05", 20), ("leaf-p03-02", 5), ("core-07", None), ("agg-p02-04", None)],
+    "crossed": [("leaf-p2-1", 10), ("agg-p2-2", 9), ("leaf-p3-4", 3), ("core-3", None), ("agg-p3-2", None)],
+}
+
+
+class Site:
+    """ibsim, weftd on it, and the fabric as it was when all was well."""
+
+    def __init__(self, sim, weftd):
+        self.sim, self.weftd, self.net = sim, weftd, sim.net
+        self.links = self.net.num_links
+        self.leaves = [n.name for n in self.net.switches if any(not self.net.node[p].switch for p, _ in n.peer.values())]
+        weftd.wait_up()
+        self.home = sim.dump()
+        assert judge.judge_dump(self.home, self.net, SM_HOST) == len(self.leaves) * len(self.net.node)
+        self.home_paths = paths(self.home, self.leaves)
+
+    def cut(self, name, port):
+        """Takes cables out; what is needed to put them back."""
+        self.sim.console(f'Unlink "{name}"' + (f"[{port}]" if port else ""))
+        return [(name, p, *self.net.unlink(name, p)) for p in ([port] if port else list(self.net.node[name].peer))]
+
+    def join(self, cut):
+        for cable in cut:
+            self.net.link(*cable)
+            self.sim.console(f'ReLink "{cable[0]}"[{cable[1]}]')
+
+    def gone(self):
+        return [n.name for n in self.net.node.values() if not n.peer]
+
+    def lose(self, names, percent):
+        for name in names:
+            self.sim.console(f'Error "{name}" {percent}')
+
+    def wait_repaired(self):
+        """Every (leaf, LID) pair that cables join arrives, on links that are there. Returns the dump that shows it."""
+        links, found = self.net.num_links, [None, ""]
+
+        def sound():
+            found[0] = self.sim.dump()
+            try:
+                judge.judge_dump(found[0], self.net, SM_HOST, self.gone())
+                return True
+            except AssertionError as e:
+                found[1] = str(e)
+        f = self.weftd.wait_fabric(lambda f: f["links"] == links and f["state"] == "up", f"up with {links} links", REPAIRED)
+        assert f["routing"]["verified"] is True
+        rig.wait_until(sound, lambda: f"repaired: {found[1]}\n{self.weftd.log()[-1500:]}", REPAIRED)
+        return found[0]
+
+    def wait_home(self):
+        """Whole again; with a stable repair: the tables of the beginning."""
+        dump = self.wait_repaired()
+        if STABLE_REPAIR:
+            def same():
+                return tables(self.sim.dump()) == tables(self.home)
+            rig.wait_until(same, lambda: f"tables as before; {different(self.home, self.sim.dump())}", REPAIRED)
+            dump = self.sim.dump()
+        assert dump.port_guid == self.home.port_guid, "a LID moved"
+        return dump
+
+    def judge_repair(self, dump, cut):
+        """LIDs stay, also of what is gone; with a stable repair: paths stay that did not cross the cut, and so do the entries of a host that is gone."""
+        assert dump.port_guid == self.home.port_guid, "a LID moved"
+        if not STABLE_REPAIR:
+            return
+        ends = {(a, p) for a, p, _, _ in cut} | {(z, q) for _, _, z, q in cut}
+        now = paths(dump, self.leaves)
+        moved = [k for k, path in self.home_paths.items() if now[k] != path and not ends & set(path)]
+        assert not moved, f"{len(moved)} paths moved that did not cross {cut[0]}: {moved[:3]}"
+        for name in self.gone():
+            if not self.net.node[name].switch:
+                lid = self.home.lid[name, 1]
+                changed = [s.name for s in self.net.switches if dump.node[s.name]["lft"].get(lid) != self.home.node[s.name]["lft"].get(lid)]
+                assert not changed, f"entries of {name} changed on {changed[:3]}"
+
+    def judge_with_tools(self, dump):
+        folder = self.sim.dir
+        cas = judge.write_dump(folder, dump, self.net)
+        assert cas == sum(n.name not in self.gone() for n in self.net.cas)
+        judge.ibdmchk(folder, cas, "ibsim")
+        judge_diags(self.sim, self.net, dump)
+
+
+def paths(dump, leaves):
+    """{(leaf, LID): ((switch, port), ...)} up to where the path ends, arrived or not."""
+    found = {}
+    for leaf in leaves:
+        for lid in dump.end:
+            _, passed = dump.walk(leaf, lid)
+            found[leaf, lid] = tuple((s, dump.node[s]["lft"].get(lid)) for s in passed)
+    return found
+
+
+def tables(dump):
+    return {n: (d["lft"], d["top"]) for n, d in dump.node.items() if d["switch"]}
+
+
+def different(a, b):
+    there = [(n, lid) for n, d in a.node.items() if d["switch"]
+             for lid in d["lft"].keys() | b.node[n]["lft"].keys() if d["lft"].get(lid) != b.node[n]["lft"].get(lid)]
+    return f"{len(there)} entries differ, such as {there[:5]}"
+
+
+def judge_diags(sim, net, dump):
+    """What infiniband-diags see from another adapter: the cables, their states, the tables, a path, no errors."""
+    host = next(n.name for n in net.cas if n.peer and n.name != SM_HOST)
+    guid = {n.name: n.guid for n in net.node.values()}
+    cables = {((guid[n.name], p), (guid[z], q)) for n in net.node.values() for p, (z, q) in n.peer.items()}
+    seen, here = set(), None
+    for line in sim.run(host, "ibnetdiscover").splitlines():
+        if (m := re.match(r'(?:Switch|Ca)\t\d+ "[SH]-([0-9a-f]{16})"', line)):
+            here = int(m[1], 16)
+        elif (m := re.match(r'\[(\d+)\](?:\([0-9a-f]+\))?\s+"[SH]-([0-9a-f]{16})"\[(\d+)\]', line)):
+            seen.add(((here, int(m[1])), (int(m[2], 16), int(m[3]))))
+    assert seen == cables, f"ibnetdiscover: {len(seen)} cable ends of {len(cables)}"
+    states = re.findall(r"==\( +\d+X +[\d.]+ Gbps +(\w+)/ +(\w+)\)==>", sim.run(host, "iblinkinfo", "-l"))
+    assert states.count(("Active", "LinkUp")) == len(cables), f"iblinkinfo: {states.count(('Active', 'LinkUp'))} of {len(cables)}"
+    held = {}
+    for line in sim.run(host, "dump_fts", "-n").splitlines():
+        if (m := re.match(r"Unicast lids .* guid (0x[0-9a-f]{16})", line)):
+            table = held.setdefault(int(m[1], 16), {})
+        elif (m := re.match(r"0x([0-9a-f]+) (\d+)", line)):
+            table[int(m[1], 16)] = int(m[2])
+    top = max(d["top"] for d in dump.node.values() if d["switch"])
+    for n in net.switches:
+        if n.peer:
+            # dump_fts ends before the top where that is a multiple of 64
+            table = {lid: out for lid, out in dump.node[n.name]["lft"].items() if lid < top or top % 64}
+            assert held[n.guid] == table, f"dump_fts, {n.name}: {sorted(set(held[n.guid].items()) ^ set(table.items()))[:6]}"
+    a, z = (dump.lid[n.name, 1] for n in random.Random(3).sample([n for n in net.cas if n.peer], 2))
+    assert f"lid {z}-{z}" in sim.run(host, "ibtracert", a, z).splitlines()[-1]
+    # MADs that ran into the dead link have been counted; none does any more
+    sim.run(host, "ibqueryerrors", "--skip-sl", "--clear-errors", ok=False)
+    text = sim.run(host, "ibqueryerrors", "--skip-sl", ok=False)
+    assert not re.search(r"\[\w+ == \d+\]", text), text[:500]
+
+
+@pytest.fixture(params=list(FAILS))
+def site(request, tmp_path):
+    with Ibsim(BY_NAME[request.param](), tmp_path / "ibsim") as sim, Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        s = Site(sim, weftd)
+        s.name = request.param
+        yield s
+
+
+def test_fails_and_returns(site):
+    """Trunks, a host, whole switches, one after the other: repaired, and as before when they are back."""
+    for name, port in FAILS[site.name]:
+        cut = site.cut(name, port)
+        dump = site.wait_repaired()
+        site.judge_repair(dump, cut)
+        if len(site.net.node) < 1000 or port is None:
+            site.judge_with_tools(dump)
+        site.join(cut)
+        site.wait_home()
+    site.judge_with_tools(site.sim.dump())
+
+
+def test_fails_while_mads_are_lost(site):
+    """The same while the failing switch's neighbours, and others, lose a fifth of the MADs that they get."""
+    for name, port in FAILS[site.name]:
+        node = site.net.node[name]
+        near = [p for p, _ in node.peer.values() if site.net.node[p].switch][:4] + [name]
+        choose = random.Random(name)
+        lossy = {n for n in near + [s.name for s in choose.sample(site.net.switches, 4)]}
+        site.lose(lossy, 20)
+        cut = site.cut(name, port)
+        site.judge_repair(site.wait_repaired(), cut)
+        site.join(cut)
+        site.wait_repaired()
+        site.lose(lossy, 0)
+        site.wait_home()
+
+
+def test_several_at_once_in_any_order(site):
+    """All of them out together, and back in another order: all comes home."""
+    fails = [f for f in FAILS[site.name]]
+    cuts = []
+    for name, port in fails:
+        cuts.append(site.cut(name, port))
+    site.judge_repair(site.wait_repaired(), [c for cut in cuts for c in cut])
+    random.Random(2).shuffle(cuts)
+    for cut in cuts:
+        site.join(cut)
+    site.judge_with_tools(site.wait_home())
+
+
+@pytest.mark.parametrize("name", ["rail-256", "crossed"])
+def test_killed_during_the_repair(tmp_path, name):
+    """kill -9 at any moment of a repair or of a return, and a restart: a proved state, no LID moved."""
+    choose = random.Random(17)
+    with Ibsim(BY_NAME[name](), tmp_path / "ibsim") as sim:
+        with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+            site = Site(sim, weftd)
+        for i in range(6):
+            where = FAILS[name][i % len(FAILS[name])]
+            cut = []
+            for way in ("out", "in"):
+                weftd = site.weftd = Weftd(tmp_path, ibsim=sim, host=SM_HOST)
+                try:
+                    weftd.wait_up()
+                    if way == "out":
+                        cut = site.cut(*where)
+                    else:
+                        site.join(cut)
+                    time.sleep(choose.random() * 0.1)  # the moment itself, not a wait for something
+                finally:
+                    weftd.kill()
+                sim.forget_dead_clients()
+                with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+                    site.weftd = weftd
+                    if way == "out":
+                        site.judge_repair(site.wait_repaired(), cut)
+                    else:
+                        site.wait_home()
+                    assert weftd.lids() == site.home.port_guid
+                sim.forget_dead_clients()
