@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulator under any bytes: the input is a list of records, each an action and a MAD that the manager's
 // port sends. The fabric is small and up, so that directed, LID-routed and combined routes all lead
-// somewhere.
+// somewhere. At the far adapter's first port a manager is played, both adapters are live hosts: answers to
+// what they ask are any bytes too (the TIDs of theirs are few and easily met).
 #include <stdbool.h>
 #include <string.h>
 
@@ -47,9 +48,56 @@ static const struct fabric *make_fabric(void)
     return builder_seal(b, 1, NULL);
 }
 
+static void deliver(void *arg, uint64_t node_guid, unsigned port, unsigned copies)
+{
+    *(unsigned *)arg += copies;
+}
+
+static void act_on_nodes(struct sim *s, uint8_t what)
+{
+    uint64_t guid = 16u * (1 + (what >> 4 & 3));
+    struct sim_sm sm = {
+        .state = what >> 4 & 3, .priority = what & 15, .poll_ns = 50 * MONO_MS, .poll_misses = 2};
+    unsigned copies = 0;
+    switch (what & 15) {
+    case 7:
+        (void)sim_link_flap(s, 32, 1u + (what >> 4 & 3), what & 64 ? 0 : 300, 200, 1 + (what >> 6));
+        break;
+    case 8:
+        (void)sim_node_boot(s, guid, what & 64 ? 0 : 400, what & 128 ? 900 : 0);
+        break;
+    case 9:
+        (void)sim_host_reboot(s, guid, 700, what & 64 ? NULL : "boot", what & 128);
+        break;
+    case 10:
+        (void)sim_node_replace(s, guid, what & 64 ? 160 : guid + 1, 100);
+        (void)sim_node_replace(s, 160, guid, 0);
+        break;
+    case 11:
+        (void)sim_guid_duplicate(s, guid, what & 64 ? 0 : 16u * (1 + (what >> 6)));
+        break;
+    case 12:
+        (void)sim_swap_cables(s, 32, what >> 4 & 3, 48, what >> 6);
+        break;
+    case 13:
+        (void)sim_m_key_set(s, guid, what & 64 ? 1 : 0, what & 128 ? 5 : 0, what >> 6, 1);
+        break;
+    case 14:
+        (void)sim_sm_set(s, 65, &sm);
+        (void)sim_sm_control(s, 65, 1, what >> 4 & 7);
+        break;
+    case 15:
+        (void)sim_multicast(s, what & 64 ? 17 : 65, 0xc000 + (what >> 4 & 3), deliver, &copies);
+        break;
+    default:
+        break;
+    }
+}
+
 static void act(struct sim *s, struct transport *t, uint8_t what)
 {
     struct err e;
+    act_on_nodes(s, what);
     switch (what & 7) {
     case 1:
         (void)t->ops->issm(t, what & 8, &e);
@@ -90,6 +138,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sim *s = sim_new(l, f, &o);
     (void)sim_set_lft(s, 32, lft2, 5, 4);
     (void)sim_set_lft(s, 48, lft3, 5, 4);
+    struct sim_sm sm = {.state = MAD_SM_STANDBY, .poll_ns = 70 * MONO_MS, .poll_misses = 3};
+    (void)sim_sm_add(s, 65, &sm);
+    if (size > 0 && data[0] & 32)
+        sim_hosts_start(s, &(struct sim_hosts_opts){.timeout_ns = 20 * MONO_MS, .path_hz = 20});
     unsigned sum = 0;
     struct transport *t = sim_attach(s, 0, NULL);
     t->recv = recv_any;
