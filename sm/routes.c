@@ -286,6 +286,8 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
         if (d->lft_before == DEV_LFT_SHADOW && (d->lft == DEV_LFT_BLANK || was_reset(d)))
             sm_event(sm, "node-reset", "warning", d->desc,
                      "the switch has been reset: its tables and settings are lost and written anew");
+        if (d->lft != DEV_LFT_SHADOW)
+            sm_mcast_switch_reset(sm, d);
         j->known[sw] = d->have_si;
         j->blank[sw] = d->lft == DEV_LFT_BLANK;
         j->all_blank &= j->blank[sw];

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// Subnet administration over the wire of a simulated fabric: a client on another adapter asks, joins and
+// leaves; what the switches were given is walked here, by the simulator's own tables.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/err.h"
+#include "mad/mad.h"
+#include "sm/sa.h"
+#include "tests/whole/rig.h"
+
+static const uint8_t broadcast[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0,    0,
+                                      0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff};
+
+struct client {
+    struct rig *r;
+    struct transport *t;
+    struct mad_engine *e;
+    uint64_t guid;
+    // of the last answer
+    bool done;
+    int status;
+    uint16_t mad_status;
+    uint8_t mad[MAD_SIZE];
+};
+
+static void client_init(struct client *c, struct rig *r, uint64_t port_guid)
+{
+    struct err e;
+    *c = (struct client){.r = r, .guid = port_guid};
+    c->t = sim_attach(r->sim, port_guid, &e);
+    assert_non_null(c->t);
+    c->e = mad_engine_new(r->loop, c->t, NULL);
+}
+
+static void client_done(struct client *c)
+{
+    mad_engine_free(c->e);
+    c->t->ops->free(c->t);
+}
+
+static void on_answer(void *arg, uint64_t user, const struct mad_result *r)
+{
+    struct client *c = arg;
+    (void)user;
+    c->done = true;
+    c->status = r->status;
+    c->mad_status = r->mad_status;
+    memset(c->mad, 0, sizeof(c->mad));
+    if (r->mad != NULL)
+        memcpy(c->mad, r->mad, MAD_SIZE);
+}
+
+static void send(struct client *c, uint8_t method, uint16_t attr, uint64_t mask, const void *data, size_t len,
+                 uint64_t sm_key)
+{
+    c->done = false;
+    mad_engine_send(c->e, &(struct mad_request){.mgmt_class = MAD_CLASS_SA,
+                                                .method = method,
+                                                .attr_id = attr,
+                                                .comp_mask = mask,
+                                                .m_key = sm_key,
+                                                .lid = (uint16_t)({
+                                                    struct sm_status s;
+                                                    sm_get_status(c->r->sm, &s);
+                                                    s.lid;
+                                                }),
+                                                .data = data,
+                                                .data_len = (uint8_t)len,
+                                                .prio = MAD_PRIO_SA,
+                                                .device = 1,
+                                                .timeout_ns = 3 * MONO_S,
+                                                .retries = 0,
+                                                .done = on_answer,
+                                                .arg = c});
+}
+
+// The MAD's status; fails the test when no answer comes.
+static uint16_t ask(struct client *c, uint8_t method, uint16_t attr, uint64_t mask, const void *data,
+                    size_t len)
+{
+    send(c, method, attr, mask, data, len, 0);
+    assert_true(loop_run_until(c->r->loop, &c->done, 10 * MONO_S));
+    assert_int_equal(c->status, 0);
+    return c->mad_status;
+}
+
+static void gid(uint64_t guid, uint8_t ret[16])
+{
+    memset(ret, 0, 16);
+    ret[0] = 0xfe;
+    ret[1] = 0x80;
+    for (int i = 0; i < 8; i++)
+        ret[8 + i] = (uint8_t)(guid >> (56 - 8 * i));
+}
+
+#define JOIN_MASK (1ull << 0 | 1ull << 1 | 1ull << 16)
+#define CREATE_MASK (JOIN_MASK | 1ull << 2 | 1ull << 6 | 1ull << 7 | 1ull << 12 | 1ull << 13)
+
+static uint16_t join_as(struct client *c, const uint8_t mgid[16], uint64_t port, uint8_t state, uint64_t mask)
+{
+    struct mad_mc_member_record m = {.q_key = 0x0b1b, .p_key = 0xffff, .join_state = state};
+    uint8_t wire[56];
+    memcpy(m.mgid, mgid, 16);
+    gid(port, m.port_gid);
+    mad_mc_member_record_encode(&m, wire);
+    return ask(c, MAD_METHOD_SET, MAD_SA_ATTR_MC_MEMBER_RECORD, mask, wire, sizeof(wire));
+}
+
+static uint16_t leave(struct client *c, const uint8_t mgid[16], uint64_t port, uint8_t state)
+{
+    struct mad_mc_member_record m = {.join_state = state};
+    uint8_t wire[56];
+    memcpy(m.mgid, mgid, 16);
+    gid(port, m.port_gid);
+    mad_mc_member_record_encode(&m, wire);
+    return ask(c, MAD_METHOD_DELETE, MAD_SA_ATTR_MC_MEMBER_RECORD, JOIN_MASK, wire, sizeof(wire));
+}
+
+static struct mad_mc_member_record member_of(const struct client *c)
+{
+    struct mad_mc_member_record m;
+    mad_mc_member_record_decode(c->mad + MAD_SA_DATA_OFFSET, &m);
+    return m;
+}
+
+// Adapters of the plan, by their first port's GUID.
+static uint32_t adapters(const struct rig *r, uint64_t *ret, uint32_t max)
+{
+    const struct fabric *f = r->plan;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->num_nodes && n < max; i++)
+        if (f->node[i].type == NODE_CA && f->port[f->node[i].first_port].guid != 0 &&
+            port_valid(f->port[f->node[i].first_port].peer))
+            ret[n++] = f->port[f->node[i].first_port].guid;
+    return n;
+}
+
+// --- the walk: a packet to an MLID from an end port, by what the simulated switches hold ---
+
+struct flood {
+    const struct rig *r;
+    uint16_t mlid;
+    uint32_t *copies; // by port: those that reached it
+    uint32_t hops;
+};
+
+static bool linked(const struct rig *r, uint64_t node, unsigned port)
+{
+    struct sim_port_view v;
+    assert_int_equal(sim_port_view(r->sim, node, port, &v), 0);
+    return v.linked;
+}
+
+static void arrive(struct flood *w, uint32_t port)
+{
+    const struct fabric *f = w->r->plan;
+    const struct port *in = &f->port[port];
+    const struct node *n = &f->node[in->node.i];
+
+    if (n->type != NODE_SWITCH) {
+        w->copies[port]++;
+        return;
+    }
+    if (++w->hops > 4 * f->num_switches)
+        fail_msg("a packet to 0x%04x goes round in circles", w->mlid);
+    for (unsigned num = 0; num <= n->num_ports; num++) {
+        bool set;
+        assert_int_equal(sim_mft(w->r->sim, n->guid, w->mlid, num, &set), 0);
+        if (!set || num == in->num)
+            continue;
+        const struct port *out = &f->port[n->first_port + num];
+        if (num == 0)
+            w->copies[n->first_port]++;
+        else if (port_valid(out->peer) && linked(w->r, n->guid, num))
+            arrive(w, out->peer.i);
+    }
+}
+
+// Every receiver but the sender gets one copy, and nobody else any.
+static void walk(const struct rig *r, uint16_t mlid, uint64_t from, const uint64_t *receiver, uint32_t n)
+{
+    const struct fabric *f = r->plan;
+    struct flood w = {.r = r, .mlid = mlid, .copies = calloc(f->num_ports, sizeof(uint32_t))};
+    const struct port *p = fabric_port(f, fabric_by_port_guid(f, from));
+
+    arrive(&w, p->peer.i);
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        bool wanted = false;
+        for (uint32_t k = 0; k < n; k++)
+            wanted |= receiver[k] == f->port[i].guid && receiver[k] != from && f->port[i].guid != 0;
+        if (f->port[i].guid == from)
+            continue;
+        if (w.copies[i] != wanted)
+            fail_msg("0x%016llx gets %u copies from 0x%016llx", (unsigned long long)f->port[i].guid,
+                     w.copies[i], (unsigned long long)from);
+    }
+    free(w.copies);
+}
+
+static void walk_all(const struct rig *r, uint16_t mlid, const uint64_t *receiver, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        walk(r, mlid, receiver[i], receiver, n);
+}
+
+static void up(struct rig *r)
+{
+    rig_up(r);
+    rig_sweeps(r, 1, 300);
+    assert_true(rig_last(r)->ok);
+    rig_judge(r, NULL, 0);
+}
+
+#define SIM                                                                                                  \
+    &(struct sim_opts)                                                                                       \
+    {                                                                                                        \
+        .seed = 5, .link_latency_ns = 500, .service_ns = 2000                                                \
+    }
+
+static uint64_t members_of(const struct rig *r)
+{
+    struct sm_sa_stats s;
+    sm_sa_stats(r->sm, &s);
+    return s.members;
+}
+
+// --- tests ---
+
+static void test_records(void **state)
+{
+    struct rig r;
+    struct client c;
+    uint64_t a[300];
+    (void)state;
+
+    rig_init(&r, "rail-64", SIM);
+    up(&r);
+    uint32_t n = adapters(&r, a, 300);
+    client_init(&c, &r, a[n - 1]);
+
+    assert_int_equal(ask(&c, MAD_METHOD_GET, MAD_ATTR_CLASS_PORT_INFO, 0, NULL, 0), 0);
+    struct mad_class_port_info ci;
+    mad_class_port_info_decode(c.mad + MAD_SA_DATA_OFFSET, &ci);
+    assert_int_equal(ci.class_version, 2);
+    assert_true(ci.capability_mask2 & 1u << 12);
+
+    for (uint32_t i = 0; i < n; i += 7) {
+        struct mad_path_record q = {.reversible = 1, .numb_path = 1, .p_key = 0xffff}, p;
+        uint8_t wire[64];
+        gid(a[n - 1], q.sgid);
+        gid(a[i], q.dgid);
+        mad_path_record_encode(&q, wire);
+        assert_int_equal(ask(&c, MAD_METHOD_GET, MAD_SA_ATTR_PATH_RECORD,
+                             1 << 2 | 1 << 3 | 1 << 11 | 1 << 12 | 1 << 13, wire, sizeof(wire)),
+                         0);
+        mad_path_record_decode(c.mad + MAD_SA_DATA_OFFSET, &p);
+        assert_int_equal(sim_trace(r.sim, a[n - 1], p.dlid, NULL, 0) >= 0, 1);
+        const struct port *z = fabric_port(r.plan, fabric_by_port_guid(r.plan, a[i]));
+        struct sim_port_view v;
+        sim_port_view(r.sim, fabric_node(r.plan, z->node)->guid, z->num, &v);
+        assert_int_equal(v.lid, p.dlid);
+        assert_int_equal(p.packet_life_time, a[i] == a[n - 1] ? 0 : 18);
+    }
+    client_done(&c);
+    rig_done(&r);
+}
+
+static void test_join_and_leave(void **state)
+{
+    struct rig r;
+    struct client c;
+    uint64_t a[300], in[40] = {0};
+    (void)state;
+
+    rig_init(&r, "rail-64", SIM);
+    up(&r);
+    uint32_t n = adapters(&r, a, 300), k = 0;
+    client_init(&c, &r, a[n - 1]);
+    for (uint32_t i = 0; i < n && k < 40; i += 3) {
+        assert_int_equal(join_as(&c, broadcast, a[i], 1, JOIN_MASK), 0);
+        struct mad_mc_member_record m = member_of(&c);
+        assert_int_equal(m.mlid, 0xc000);
+        assert_int_equal(m.q_key, 0x0b1b);
+        in[k++] = a[i];
+        walk_all(&r, 0xc000, in, k); // the answer comes when the tables are there
+    }
+    walk(&r, 0xc000, in[0], in, k);
+    while (k > 0) {
+        assert_int_equal(leave(&c, broadcast, in[k - 1], 1), 0);
+        k--;
+        rig_run(&r, 100 * MONO_MS);
+        if (k > 0)
+            walk_all(&r, 0xc000, in, k);
+    }
+    assert_int_equal(members_of(&r), 0);
+    assert_int_not_equal(leave(&c, broadcast, in[0], 1), 0);
+    client_done(&c);
+    rig_done(&r);
+}
+
+static void test_dead_link(void **state)
+{
+    struct rig r;
+    struct client c;
+    uint64_t a[300], in[64] = {0};
+    struct sm_sa_stats s;
+    (void)state;
+
+    rig_init(&r, "rail-64", SIM);
+    up(&r);
+    uint32_t n = adapters(&r, a, 300), k = 0;
+    client_init(&c, &r, a[n - 1]);
+    for (uint32_t i = 0; i < n && k < 32; i += 2) {
+        assert_int_equal(join_as(&c, broadcast, a[i], 1, JOIN_MASK), 0);
+        in[k++] = a[i];
+    }
+    // Cut cables of the root, one after the other.
+    sm_sa_stats(r.sm, &s);
+    assert_true(s.tree_proved);
+    const struct node *root = fabric_by_guid(r.plan, s.root_guid);
+    assert_non_null(root);
+    for (unsigned num = 1; num <= root->num_ports; num += 3) {
+        if (!port_valid(r.plan->port[root->first_port + num].peer))
+            continue;
+        assert_int_equal(sim_link_set(r.sim, root->guid, num, false), 0);
+        rig_run(&r, 20 * MONO_S);
+        walk_all(&r, 0xc000, in, k);
+    }
+    for (unsigned num = 1; num <= root->num_ports; num++)
+        sim_link_set(r.sim, root->guid, num, true);
+    rig_run(&r, 20 * MONO_S);
+    walk_all(&r, 0xc000, in, k);
+    // The root switch loses all it had.
+    assert_int_equal(sim_switch_reboot(r.sim, root->guid), 0);
+    rig_run(&r, 30 * MONO_S);
+    walk_all(&r, 0xc000, in, k);
+    client_done(&c);
+    rig_done(&r);
+}
+
+static void test_restart(void **state)
+{
+    struct rig r;
+    struct client c;
+    struct sm_sa_stats s;
+    uint64_t a[300], in[64] = {0};
+    const uint8_t own[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};
+    (void)state;
+
+    rig_init(&r, "rail-64", SIM);
+    up(&r);
+    uint32_t n = adapters(&r, a, 300), k = 0;
+    client_init(&c, &r, a[n - 1]);
+    for (uint32_t i = 0; i < n && k < 32; i += 2) {
+        assert_int_equal(join_as(&c, broadcast, a[i], 1, JOIN_MASK), 0);
+        assert_int_equal(join_as(&c, own, a[i], 1, CREATE_MASK), 0);
+        in[k++] = a[i];
+    }
+    uint16_t mlid = member_of(&c).mlid;
+    rig_down(&r);
+    up(&r);
+    rig_run(&r, MONO_S);
+    assert_int_equal(members_of(&r), 2 * k);
+    sm_sa_stats(r.sm, &s);
+    assert_false(s.mft_held);
+    assert_int_equal(s.mft_blocks_set, 0); // all is there
+    walk_all(&r, 0xc000, in, k);
+    walk_all(&r, mlid, in, k);
+    assert_int_equal(leave(&c, own, in[0], 1), 0);
+    rig_down(&r);
+    up(&r);
+    assert_int_equal(members_of(&r), 2 * k - 1);
+
+    // Without the database the groups are lost: the tables stay until members have joined again.
+    rig_down(&r);
+    char cmd[300];
+    snprintf(cmd, sizeof(cmd), "%s/meta.db", r.dir);
+    remove(cmd);
+    up(&r);
+    rig_run(&r, MONO_S);
+    sm_sa_stats(r.sm, &s);
+    assert_true(s.mft_held);
+    walk_all(&r, 0xc000, in, k);
+    for (uint32_t i = 0; i < k; i++)
+        assert_int_equal(join_as(&c, broadcast, in[i], 1, JOIN_MASK), 0);
+    walk_all(&r, 0xc000, in, k);
+    rig_run(&r, 40 * MONO_S);
+    sm_sa_stats(r.sm, &s);
+    assert_false(s.mft_held);
+    walk_all(&r, 0xc000, in, k);
+    client_done(&c);
+    rig_done(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_records),
+        cmocka_unit_test(test_join_and_leave),
+        cmocka_unit_test(test_dead_link),
+        cmocka_unit_test(test_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
