@@ -12,7 +12,8 @@
 //     view.c       what a fabric shows just now: snapshot, its order, names
 //     resolve.c    GUID, LID or name -> node and port
 //     render_*.c   handlers of GET
-//     actions.c    handlers of POST
+//     actions.c    sweeps that are asked for, the record of actions
+//     sim*.c       what can be done to a simulated fabric
 //     jobs.c       long computations on the worker pool; compute.c: what the worker does
 //     stream.c     server-sent events
 //
@@ -240,6 +241,9 @@ void get_stream(struct request *r);
 void get_job(struct request *r);
 void post_reroute(struct request *r);
 void post_resweep(struct request *r);
+void get_sim(struct request *r);
+void get_sim_actions(struct request *r);
+void post_sim_action(struct request *r);
 void post_sim_link(struct request *r);
 void post_sim_node(struct request *r);
 void post_sim_loss(struct request *r);
@@ -248,7 +252,8 @@ void post_route_computation(struct request *r);
 extern const struct schema schema_status, schema_fabric, schema_node, schema_node_detail, schema_port,
     schema_link, schema_route, schema_finding, schema_sweep, schema_mad, schema_event, schema_job,
     schema_sweep_asked, schema_done, schema_reroute_body, schema_sim_link_body, schema_sim_node_body,
-    schema_sim_loss_body, schema_computation_body, schema_problem;
+    schema_sim_loss_body, schema_sim_action_body, schema_sim_verb, schema_sim, schema_computation_body,
+    schema_problem;
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---
@@ -256,6 +261,14 @@ const char *node_type_word(unsigned type);
 const char *link_word(const struct port_attrs *a, char *buf, size_t size); // "4xNDR"; NULL when not known
 const char *width_word(const struct port_attrs *a, char *buf, size_t size);
 const char *speed_word(const struct port_attrs *a);
+
+// --- actions.c ---
+// Logs it and makes it an event.
+void audit_action(struct request *r, const char *subject, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// --- sim.c ---
+struct sim *sim_of(struct request *r); // or NULL and an answer (409): the fabric is not simulated
 
 // --- stream.c, jobs.c ---
 void streams_init(struct api *a);

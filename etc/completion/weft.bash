@@ -2,7 +2,7 @@
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
     local first="status node port link route reroute resweep event sweep finding sim mad api help"
-    local -A second=([route]="show compute" [sim]="link node loss")
+    local -A second=([route]="show compute" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
     local -A options=(
         ["status"]="--watch --wait"
         ["node"]="--watch --limit --type --role --name"
@@ -15,8 +15,19 @@ _weft() {
         ["event"]="--limit --follow --kind --since"
         ["sweep"]="--watch --limit"
         ["finding"]="--watch --limit --severity"
-        ["sim link"]=""
-        ["sim node"]=""
+        ["sim show"]="--watch"
+        ["sim link"]="--times --gap --for --width --speed"
+        ["sim cable"]=""
+        ["sim node"]="--for --mute"
+        ["sim switch"]="--for --mute"
+        ["sim hosts"]="--spread --paths"
+        ["sim host"]="--for --orderly"
+        ["sim adapter"]="--for"
+        ["sim guid"]=""
+        ["sim key"]="--protect --lease"
+        ["sim trap"]=""
+        ["sim set"]=""
+        ["sim sm"]="--priority --state --sm-key --sm-guid --frozen --silent --quiet --poll --misses"
         ["sim loss"]=""
         ["mad"]="--watch --limit"
         ["api"]=""
@@ -38,12 +49,28 @@ _weft() {
     --kind) COMPREPLY=(); return ;;
     --since) COMPREPLY=(); return ;;
     --severity) COMPREPLY=($(compgen -W "info warning error" -- "$cur")); return ;;
+    --times) COMPREPLY=(); return ;;
+    --gap) COMPREPLY=(); return ;;
+    --for) COMPREPLY=(); return ;;
+    --mute) COMPREPLY=(); return ;;
+    --width) COMPREPLY=($(compgen -W "1x 2x 4x 8x 12x" -- "$cur")); return ;;
+    --speed) COMPREPLY=($(compgen -W "SDR DDR QDR FDR EDR HDR NDR" -- "$cur")); return ;;
+    --protect) COMPREPLY=($(compgen -W "0 1 2 3" -- "$cur")); return ;;
+    --lease) COMPREPLY=(); return ;;
+    --priority) COMPREPLY=(); return ;;
+    --state) COMPREPLY=($(compgen -W "not-active discovering standby master" -- "$cur")); return ;;
+    --sm-key) COMPREPLY=(); return ;;
+    --sm-guid) COMPREPLY=(); return ;;
+    --poll) COMPREPLY=(); return ;;
+    --misses) COMPREPLY=(); return ;;
+    --spread) COMPREPLY=(); return ;;
+    --paths) COMPREPLY=(); return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         w=${COMP_WORDS[i]}
         if [ -n "$skip" ]; then skip=; continue; fi
         case $w in
-        -s | --socket | -f | --fabric | -o | --output | --timeout | --limit | --type | --role | --name | --engine | --fail | --dump-lft | --kind | --since | --severity) skip=1 ;;
+        -s | --socket | -f | --fabric | -o | --output | --timeout | --limit | --type | --role | --name | --engine | --fail | --dump-lft | --kind | --since | --severity | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths) skip=1 ;;
         -*) ;;
         *) words+=("$w") ;;
         esac

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be done to a simulated fabric over REST: every verb works on the fabric, refuses in words, and
+// answers as the OpenAPI document says. Seen by the simulator's own views.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/api.h"
+#include "fabric/topogen.h"
+#include "lib/err.h"
+#include "tests/whole/http.h"
+#include "tests/whole/rig.h"
+
+#define BASE "/api/v1"
+#define ACTIONS "/fabrics/live/sim/actions"
+#define LEAF "leaf-su01-rail0"
+
+static struct env {
+    struct rig rig;
+    struct api *api;
+    struct api_fabric fabric[2]; // "live", "file"
+    struct api_fabric *list[2];
+    char sock[104];
+    json_t *doc;
+} env;
+
+static json_t *call(const char *method, const char *path, const char *body, int status)
+{
+    struct http h;
+    char full[400];
+    snprintf(full, sizeof(full), BASE "%s", path);
+    http_do(&h, env.rig.loop, env.sock, method, full, NULL, body);
+    if (h.status != status || h.json == NULL)
+        fail_msg("%s %s %s: expected %d, got %d %s", method, path, body ? body : "", status, h.status,
+                 h.body);
+    json_t *j = json_incref(h.json);
+    http_close(&h);
+    return j;
+}
+
+static const char *str(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+    return s != NULL ? s : "";
+}
+
+static json_int_t num(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+static int setup(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    rig_init(&env.rig, "rail-64", NULL);
+    rig_up(&env.rig);
+    rig_sweeps(&env.rig, 1, 60);
+    env.fabric[0] = (struct api_fabric){.name = "live",
+                                        .transport = "simulator",
+                                        .sm = env.rig.sm,
+                                        .engine = env.rig.engine,
+                                        .sim = env.rig.sim};
+    env.fabric[1] = (struct api_fabric){.name = "file", .offline = topogen_make("ft3-8-4", &e)};
+    assert_non_null(env.fabric[1].offline);
+    env.list[0] = &env.fabric[0];
+    env.list[1] = &env.fabric[1];
+    snprintf(env.sock, sizeof(env.sock), "%.90s/sim.sock", env.rig.dir);
+    struct api_context c = {.loop = env.rig.loop,
+                            .pool = env.rig.pool,
+                            .db = env.rig.db,
+                            .fabric = env.list,
+                            .num_fabrics = 2,
+                            .started_wall_ns = wall_now_ns()};
+    env.api = api_new(&c, &(struct api_opts){.socket = env.sock}, &e);
+    if (env.api == NULL)
+        fail_msg("%s: %s", e.where, e.text);
+    env.doc = call("GET", "/openapi.json", NULL, 200);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    api_free(env.api);
+    fabric_unref(env.fabric[1].offline);
+    json_decref(env.doc);
+    rig_done(&env.rig);
+    return 0;
+}
+
+// --- helpers ---
+
+static unsigned used[64]; // by the verb's place in the list
+
+static void mark(const char *body)
+{
+    json_t *list = call("GET", ACTIONS, NULL, 200), *v;
+    size_t i;
+    char verb[60];
+    json_array_foreach(json_object_get(list, "items"), i, v)
+    {
+        snprintf(verb, sizeof(verb), "\"%s\"", str(v, "verb"));
+        if (strstr(body, verb) != NULL)
+            used[i]++;
+    }
+    json_decref(list);
+}
+
+static const json_t *answer_schema(const char *path, const char *method)
+{
+    const json_t *op = json_object_get(json_object_get(json_object_get(env.doc, "paths"), path), method);
+    const json_t *r = json_object_get(json_object_get(op, "responses"), "200");
+    return json_object_get(json_object_get(json_object_get(r, "content"), "application/json"), "schema");
+}
+
+// Done, and said with this in it.
+static void act(const char *body, const char *said)
+{
+    json_t *v = call("POST", ACTIONS, body, 200);
+    openapi_check(env.doc, answer_schema("/fabrics/{f}/sim/actions", "post"), v, body);
+    assert_true(json_is_true(json_object_get(v, "ok")));
+    if (strstr(str(v, "text"), said) == NULL)
+        fail_msg("%s: said \"%s\", not \"%s\"", body, str(v, "text"), said);
+    json_decref(v);
+    mark(body);
+}
+
+static void refused(const char *body, int status, const char *detail)
+{
+    json_t *v = call("POST", ACTIONS, body, status);
+    if (strstr(str(v, "detail"), detail) == NULL)
+        fail_msg("%s: refused with \"%s\", not \"%s\"", body, str(v, "detail"), detail);
+    json_decref(v);
+}
+
+static uint64_t guid_of(const char *name)
+{
+    const struct fabric *f = sm_fabric(env.rig.sm);
+    for (uint32_t i = 0; i < f->num_nodes; i++)
+        if (strcmp(fabric_desc(f, &f->node[i]), name) == 0)
+            return f->node[i].guid;
+    fail_msg("no node %s", name);
+    return 0;
+}
+
+static struct sim_port_view view(uint64_t guid, unsigned port)
+{
+    struct sim_port_view v;
+    assert_int_equal(sim_port_view(env.rig.sim, guid, port, &v), 0);
+    return v;
+}
+
+static void settle(void)
+{
+    rig_run(&env.rig, 30 * MONO_S);
+    json_decref(call("POST", "/fabrics/live/resweep", NULL, 202));
+    rig_sweeps(&env.rig, 1, 120);
+    rig_run(&env.rig, 5 * MONO_S);
+}
+
+// All is as it was planned.
+static void whole_again(void)
+{
+    settle();
+    rig_judge(&env.rig, NULL, 0);
+}
+
+// --- the verbs ---
+
+static void test_links(void **state)
+{
+    uint64_t leaf = guid_of(LEAF);
+    (void)state;
+    act("{\"verb\": \"link-down\", \"node\": \"" LEAF "\", \"port\": 2}", LEAF "[2] lost its cable");
+    assert_false(view(leaf, 2).linked);
+    act("{\"verb\": \"link-up\", \"node\": \"" LEAF "[2]\"}", LEAF "[2] has its cable again");
+    assert_true(view(leaf, 2).linked);
+    // Out at once, in after a second, out again after another: three times.
+    act("{\"verb\": \"link-flap\", \"node\": \"" LEAF "[2]\", \"times\": 3, \"down_seconds\": 1, "
+        "\"up_seconds\": 1}",
+        "3 times");
+    unsigned down = 0;
+    for (int i = 0; i < 60; i++) {
+        down += !view(leaf, 2).linked;
+        rig_run(&env.rig, MONO_S / 10);
+    }
+    assert_in_range(down, 25, 35);
+    assert_true(view(leaf, 2).linked);
+    act("{\"verb\": \"link-enable\", \"node\": \"" LEAF "[2]\", \"speed\": \"EDR\", \"width\": \"1x\"}",
+        "1x EDR");
+    uint64_t speed = 0;
+    assert_int_equal(sim_port_field(env.rig.sim, leaf, 2, "link_speed_ext_enabled", &speed), 0);
+    assert_int_equal(speed, 2);
+    refused("{\"verb\": \"link-enable\", \"node\": \"" LEAF "[2]\"}", 400, "width or speed");
+    refused("{\"verb\": \"link-down\", \"node\": \"" LEAF "[200]\"}", 404, "no port 200");
+    refused("{\"verb\": \"link-down\", \"node\": \"" LEAF "\"}", 400, "say which port");
+    refused("{\"verb\": \"link-down\", \"node\": \"nobody\"}", 404, "nobody");
+    refused("{\"verb\": \"link-down\", \"node\": \"0x77\", \"port\": 1}", 404, "no such node or port");
+    refused("{\"verb\": \"link-flap\", \"node\": \"" LEAF "[2]\", \"seconds\": 1}", 400,
+            "takes no \"seconds\"");
+    refused("{\"verb\": \"link-flap\", \"node\": \"" LEAF "[2]\", \"times\": 0}", 400, "times");
+    refused("{\"verb\": \"link-flap\"}", 400, "needs \"node\"");
+    refused("{\"verb\": \"link-burn\", \"node\": \"" LEAF "[2]\"}", 400, "link-flap");
+    refused("{}", 400, "verb");
+}
+
+static void test_cables(void **state)
+{
+    uint64_t leaf = guid_of(LEAF);
+    (void)state;
+    act("{\"verb\": \"cable-swap\", \"node\": \"" LEAF "\", \"port\": 2, \"to_node\": \"leaf-su01-rail1\", "
+        "\"to_port\": 2}",
+        "exchanged");
+    act("{\"verb\": \"cable-swap\", \"node\": \"" LEAF "[2]\", \"to_node\": \"leaf-su01-rail1[2]\"}",
+        "exchanged");
+    act("{\"verb\": \"cable-move\", \"node\": \"gpu-0002 mlx5_0\", \"to_node\": \"" LEAF "[20]\"}",
+        "leads to");
+    assert_false(view(leaf, 2).linked);
+    assert_true(view(leaf, 20).linked);
+    refused("{\"verb\": \"cable-swap\", \"node\": \"" LEAF "[2]\", \"to_node\": \"" LEAF "[3]\"}", 409,
+            "has no cable");
+    act("{\"verb\": \"cable-move\", \"node\": \"gpu-0002 mlx5_0\", \"to_node\": \"" LEAF "[2]\"}",
+        "leads to");
+    refused("{\"verb\": \"cable-move\", \"node\": \"" LEAF "[2]\", \"to_node\": \"" LEAF "[2]\"}", 409,
+            "same port");
+    refused("{\"verb\": \"cable-move\", \"node\": \"" LEAF "[2]\"}", 400, "needs \"to_node\"");
+    refused("{\"verb\": \"cable-move\", \"node\": \"" LEAF "[2]\", \"to_node\": \"" LEAF "\"}", 400,
+            "to_port");
+    whole_again();
+}
+
+static void test_nodes(void **state)
+{
+    uint64_t host = guid_of("gpu-0003 mlx5_3");
+    (void)state;
+    act("{\"verb\": \"node-kill\", \"node\": \"gpu-0003 mlx5_3\"}", "does not answer");
+    act("{\"verb\": \"node-revive\", \"node\": \"gpu-0003 mlx5_3\"}", "answers again");
+    act("{\"verb\": \"node-reboot\", \"node\": \"gpu-0003 mlx5_3\"}", "reboots");
+    assert_int_equal(view(host, 1).lid, 0);
+    act("{\"verb\": \"node-reboot\", \"node\": \"gpu-0003 mlx5_3\", \"down_seconds\": 2, \"silent_seconds\": "
+        "3}",
+        "reboots");
+    assert_false(view(host, 1).linked);
+    act("{\"verb\": \"switch-reboot\", \"node\": \"spine-01\"}", "spine-01 reboots");
+    act("{\"verb\": \"switch-reboot\", \"node\": \"spine-01\", \"down_seconds\": 1}", "reboots");
+    refused("{\"verb\": \"switch-reboot\", \"node\": \"gpu-0003 mlx5_3\"}", 409, "node-reboot");
+    whole_again();
+    act("{\"verb\": \"node-slow\", \"node\": \"spine-01\", \"factor\": 7}", "7 times");
+    act("{\"verb\": \"node-slow\", \"node\": \"spine-01\", \"seconds\": 0.001}", "0.001 s more");
+    act("{\"verb\": \"node-slow\", \"node\": \"spine-01\", \"factor\": 1, \"seconds\": 0}", "as fast");
+    refused("{\"verb\": \"node-slow\", \"node\": \"spine-01\"}", 400, "how slow");
+    refused("{\"verb\": \"node-slow\", \"node\": \"spine-01\", \"seconds\": 100}", 409, "a minute");
+    act("{\"verb\": \"node-name\", \"node\": \"gpu-0003 mlx5_3\", \"text\": \"renamed\"}", "\"renamed\"");
+    whole_again();
+    assert_int_equal(guid_of("renamed"), host);
+    act("{\"verb\": \"node-name\", \"node\": \"renamed\", \"text\": \"gpu-0003 mlx5_3\"}", "says it is");
+    settle();
+    refused("{\"verb\": \"node-name\", \"node\": \"spine-01\", \"text\": "
+            "\"01234567890123456789012345678901234567890123456789012345678901234\"}",
+            400, "64 bytes");
+    act("{\"verb\": \"system-guid\", \"node\": \"gpu-0003 mlx5_3\", \"guid\": \"0x1b2c\"}",
+        "0x0000000000001b2c");
+    refused("{\"verb\": \"system-guid\", \"node\": \"gpu-0003 mlx5_3\", \"guid\": \"x\"}", 400,
+            "hexadecimal");
+    whole_again();
+}
+
+static void test_hosts(void **state)
+{
+    (void)state;
+    // The link stays while the computer boots.
+    act("{\"verb\": \"host-reboot\", \"node\": \"gpu-0004 mlx5_1\", \"seconds\": 3, \"text\": \"booting\", "
+        "\"orderly\": true}",
+        "its link stays up");
+    assert_true(view(guid_of("gpu-0004 mlx5_1"), 1).linked);
+    refused("{\"verb\": \"host-reboot\", \"node\": \"spine-01\"}", 409, "switch-reboot");
+    act("{\"verb\": \"hosts-on\", \"spread_seconds\": 0.1, \"path_rate\": 0.5}", "IPoIB");
+    rig_run(&env.rig, 10 * MONO_S);
+    json_t *v = call("GET", "/fabrics/live/sim", NULL, 200);
+    openapi_check(env.doc, answer_schema("/fabrics/{f}/sim", "get"), v, "sim");
+    assert_int_equal(num(json_object_get(v, "hosts"), "hosts"), 64);
+    assert_true(num(json_object_get(v, "hosts"), "attempts") > 0);
+    json_decref(v);
+    act("{\"verb\": \"hosts-off\"}", "nothing any more");
+    refused("{\"verb\": \"hosts-off\", \"node\": \"spine-01\"}", 400, "takes no \"node\"");
+    v = call("GET", "/fabrics/live/sim", NULL, 200);
+    assert_int_equal(num(json_object_get(v, "hosts"), "hosts"), 0);
+    json_decref(v);
+    whole_again();
+}
+
+static void test_identity(void **state)
+{
+    uint64_t old = guid_of("gpu-0005 mlx5_2");
+    char body[200];
+    (void)state;
+    act("{\"verb\": \"guid-duplicate\", \"node\": \"gpu-0005 mlx5_3\", \"to_node\": \"gpu-0005 mlx5_4\"}",
+        "shows");
+    refused("{\"verb\": \"guid-duplicate\", \"node\": \"gpu-0005 mlx5_3\", \"to_node\": \"gpu-0005 mlx5_3\"}",
+            409, "same node");
+    act("{\"verb\": \"guid-restore\", \"node\": \"gpu-0005 mlx5_3\"}", "own GUIDs");
+    whole_again();
+    act("{\"verb\": \"adapter-replace\", \"node\": \"gpu-0005 mlx5_2\"}", "another device");
+    refused("{\"verb\": \"adapter-replace\", \"node\": \"gpu-0005 mlx5_2\"}", 404, "no such node");
+    settle();
+    assert_int_not_equal(guid_of("gpu-0005 mlx5_2"), old); // by its name again, which means the new one
+    snprintf(body, sizeof(body),
+             "{\"verb\": \"adapter-replace\", \"node\": \"gpu-0005 mlx5_2\", \"guid\": \"0x%llx\", "
+             "\"down_seconds\": 2}",
+             (unsigned long long)guid_of("spine-01"));
+    refused(body, 409, "there already");
+    snprintf(body, sizeof(body),
+             "{\"verb\": \"adapter-replace\", \"node\": \"gpu-0005 mlx5_2\", \"guid\": \"0x%llx\"}",
+             (unsigned long long)old);
+    act(body, "another device");
+    whole_again();
+    assert_int_equal(guid_of("gpu-0005 mlx5_2"), old);
+}
+
+static void test_keys_and_settings(void **state)
+{
+    uint64_t host = guid_of("gpu-0006 mlx5_0"), spine = guid_of("spine-01"), v = 0;
+    (void)state;
+    act("{\"verb\": \"m-key\", \"node\": \"gpu-0006 mlx5_0\", \"key\": \"0x12\", \"protect\": 2, "
+        "\"lease_seconds\": 60}",
+        "M_Key");
+    assert_int_equal(sim_port_field(env.rig.sim, host, 1, "m_key", &v), 0);
+    assert_int_equal(v, 0x12);
+    act("{\"verb\": \"m-key\", \"node\": \"gpu-0006 mlx5_0\", \"key\": \"0\"}", "no M_Key");
+    act("{\"verb\": \"m-key\", \"node\": \"spine-01\", \"key\": \"0\"}", "spine-01[0]");
+    refused("{\"verb\": \"m-key\", \"node\": \"spine-01[3]\", \"key\": \"1\"}", 409, "port 0");
+    refused("{\"verb\": \"m-key\", \"node\": \"spine-01\", \"key\": \"1\", \"protect\": 4}", 400, "protect");
+    act("{\"verb\": \"set-ignore\", \"node\": \"spine-01\", \"what\": \"LinearForwardingTable\"}",
+        "keeps nothing");
+    act("{\"verb\": \"set-keep\", \"node\": \"spine-01\", \"what\": \"LinearForwardingTable\"}", "again");
+    act("{\"verb\": \"set-ignore\", \"node\": \"spine-01\", \"what\": \"life_time_value\"}", "keeps nothing");
+    act("{\"verb\": \"set-keep\", \"node\": \"spine-01\", \"what\": \"life_time_value\"}", "again");
+    act("{\"verb\": \"set-ignore\", \"node\": \"gpu-0006 mlx5_0\", \"what\": \"subnet_timeout\"}",
+        "keeps nothing");
+    act("{\"verb\": \"set-keep\", \"node\": \"gpu-0006 mlx5_0\", \"what\": \"subnet_timeout\"}", "again");
+    refused("{\"verb\": \"set-ignore\", \"node\": \"spine-01\", \"what\": \"nonsense\"}", 400,
+            "LinearForwardingTable");
+    (void)spine;
+    whole_again();
+}
+
+static void test_traps(void **state)
+{
+    static const char *const good[] = {
+        "\"" LEAF "[2]\", \"number\": 129",     "\"" LEAF "\", \"number\": 128",
+        "\"" LEAF "\", \"number\": 131",        "\"gpu-0001 mlx5_1\", \"number\": 144",
+        "\"gpu-0001 mlx5_1\", \"number\": 145", "\"gpu-0001 mlx5_1\", \"number\": 256",
+        "\"gpu-0001 mlx5_1\", \"number\": 257", "\"gpu-0001 mlx5_1\", \"number\": 258",
+        "\"" LEAF "[2]\", \"number\": 259"};
+    struct sim_stats before, after;
+    char body[200];
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        sim_get_stats(env.rig.sim, &before);
+        snprintf(body, sizeof(body), "{\"verb\": \"trap-raise\", \"node\": %s}", good[i]);
+        act(body, "sends trap");
+        rig_run(&env.rig, MONO_S);
+        sim_get_stats(env.rig.sim, &after);
+        assert_true(after.traps > before.traps);
+    }
+    refused("{\"verb\": \"trap-raise\", \"node\": \"gpu-0001 mlx5_1\", \"number\": 128}", 409, "144, 145");
+    refused("{\"verb\": \"trap-raise\", \"node\": \"gpu-0001 mlx5_1\", \"number\": 70000}", 400, "number");
+    act("{\"verb\": \"trap-lose\", \"node\": \"" LEAF "\"}", "all traps");
+    act("{\"verb\": \"trap-lose\", \"node\": \"" LEAF "\", \"count\": 3}", "next 3");
+    act("{\"verb\": \"trap-lose\", \"node\": \"" LEAF "\", \"count\": 0}", "arrive again");
+    act("{\"verb\": \"trap-loss\", \"share\": 0.5}", "50 %");
+    act("{\"verb\": \"trap-loss\", \"share\": 0}", "no traps are lost");
+    act("{\"verb\": \"loss\", \"share\": 0.01}", "1 %");
+    act("{\"verb\": \"loss\", \"share\": 0}", "no datagrams");
+    refused("{\"verb\": \"loss\", \"share\": 2}", 400, "share");
+    whole_again();
+}
+
+static void test_managers(void **state)
+{
+    (void)state;
+    act("{\"verb\": \"sm-add\", \"node\": \"gpu-0008 mlx5_7\", \"priority\": 1, \"sm_key\": \"0x1\"}",
+        "standby, priority 1");
+    refused("{\"verb\": \"sm-add\", \"node\": \"gpu-0008 mlx5_7\"}", 409, "sm-set");
+    refused("{\"verb\": \"sm-add\", \"node\": \"" LEAF "[2]\"}", 404, "end port");
+    act("{\"verb\": \"sm-set\", \"node\": \"gpu-0008 mlx5_7\", \"priority\": 2, \"quiet\": true, "
+        "\"poll_seconds\": 5, "
+        "\"misses\": 9, \"frozen\": false}",
+        "priority 2");
+    json_t *v = call("GET", "/fabrics/live/sim", NULL, 200);
+    openapi_check(env.doc, answer_schema("/fabrics/{f}/sim", "get"), v, "sim");
+    const json_t *m = json_array_get(json_object_get(v, "managers"), 0);
+    assert_string_equal(str(m, "node"), "gpu-0008 mlx5_7");
+    assert_string_equal(str(m, "state"), "standby");
+    assert_int_equal(num(m, "priority"), 2);
+    json_decref(v);
+    act("{\"verb\": \"sm-control\", \"node\": \"gpu-0008 mlx5_7\", \"control\": \"acknowledge\", \"lid\": 1}",
+        "acknowledge");
+    refused("{\"verb\": \"sm-control\", \"node\": \"gpu-0008 mlx5_7\", \"control\": \"explode\", \"lid\": 1}",
+            400, "handover");
+    act("{\"verb\": \"sm-remove\", \"node\": \"gpu-0008 mlx5_7\"}", "is gone");
+    refused("{\"verb\": \"sm-remove\", \"node\": \"gpu-0008 mlx5_7\"}", 404, "sm-add");
+    refused("{\"verb\": \"sm-set\", \"node\": \"gpu-0008 mlx5_7\"}", 404, "sm-add");
+    whole_again();
+}
+
+// A fabric that is not simulated, and one action as an event.
+static void test_elsewhere(void **state)
+{
+    (void)state;
+    json_t *v = call("POST", "/fabrics/file/sim/actions", "{\"verb\": \"hosts-off\"}", 409);
+    assert_non_null(strstr(str(v, "detail"), "hands in the machine room"));
+    json_decref(v);
+    json_decref(call("GET", "/fabrics/file/sim", NULL, 409));
+    act("{\"verb\": \"trap-lose\", \"node\": \"" LEAF "\", \"count\": 0}", "arrive again");
+    v = call("GET", "/events?newest=1&kind=operator-action&limit=1", NULL, 200);
+    const json_t *e = json_array_get(json_object_get(v, "items"), 0);
+    assert_string_equal(str(e, "subject"), LEAF);
+    assert_non_null(strstr(str(e, "text"), "simulator: traps of " LEAF " arrive again"));
+    json_decref(v);
+}
+
+static void test_every_verb_was_used(void **state)
+{
+    json_t *list = call("GET", ACTIONS, NULL, 200), *v;
+    struct buf doc = {0};
+    char cell[80];
+    size_t i;
+    (void)state;
+    assert_int_equal(buf_read_file(&doc, SOURCE_ROOT "/doc/api.md", 1u << 20), 0);
+    assert_true(json_array_size(json_object_get(list, "items")) > 25);
+    json_array_foreach(json_object_get(list, "items"), i, v)
+    {
+        if (used[i] == 0)
+            fail_msg("%s is not tested", str(v, "verb"));
+        snprintf(cell, sizeof(cell), "| `%s` |", str(v, "verb"));
+        if (strstr(doc.data, cell) == NULL)
+            fail_msg("doc/api.md does not explain %s", str(v, "verb"));
+    }
+    buf_done(&doc);
+    json_decref(list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_links),     cmocka_unit_test(test_cables),
+        cmocka_unit_test(test_nodes),     cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_identity),  cmocka_unit_test(test_keys_and_settings),
+        cmocka_unit_test(test_traps),     cmocka_unit_test(test_managers),
+        cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_every_verb_was_used),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
