@@ -36,11 +36,10 @@ void meddler_done(struct meddler *m)
     m->t->ops->free(m->t);
 }
 
-static void request(struct meddler *m, uint16_t lid, uint8_t method, uint16_t attr_id, uint32_t attr_mod,
-                    const uint8_t *data)
+void meddler_try(struct meddler *m, uint16_t lid, uint8_t method, uint16_t attr_id, uint32_t attr_mod,
+                 const uint8_t *data)
 {
     uint8_t mad[MAD_SIZE];
-    struct mad_hdr h;
 
     m->answered = false;
     assert_int_equal(mad_smp_build(mad, &(struct mad_smp_to){.dr = false}, method, attr_id, attr_mod,
@@ -49,6 +48,14 @@ static void request(struct meddler *m, uint16_t lid, uint8_t method, uint16_t at
     if (data != NULL)
         memcpy(mad + MAD_SMP_DATA_OFFSET, data, MAD_SMP_DATA_SIZE);
     assert_int_equal(m->t->ops->send(m->t, mad, &(struct mad_addr){.lid = lid}, MONO_S), 0);
+}
+
+static void request(struct meddler *m, uint16_t lid, uint8_t method, uint16_t attr_id, uint32_t attr_mod,
+                    const uint8_t *data)
+{
+    struct mad_hdr h;
+
+    meddler_try(m, lid, method, attr_id, attr_mod, data);
     assert_true(loop_run_until(m->r->loop, &m->answered, MONO_S));
     mad_hdr_decode(m->answer, &h);
     assert_int_equal(mad_status(&h), 0);

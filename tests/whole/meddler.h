@@ -21,6 +21,9 @@ void meddler_done(struct meddler *m); // before rig_done()
 // Sends one request and waits for its answer; fails the test when there is none or it is refused.
 const uint8_t *meddler_get(struct meddler *m, uint16_t lid, uint16_t attr_id, uint32_t attr_mod);
 void meddler_set(struct meddler *m, uint16_t lid, uint16_t attr_id, uint32_t attr_mod, const uint8_t *data);
+// Sends one request that may be refused or go unanswered.
+void meddler_try(struct meddler *m, uint16_t lid, uint8_t method, uint16_t attr_id, uint32_t attr_mod,
+                 const uint8_t *data);
 // Get, one field changed by its name in the codec, Set. PortInfo is set without a change of state.
 void meddler_change(struct meddler *m, uint16_t lid, uint16_t attr_id, uint32_t attr_mod, const char *field,
                     uint64_t value);
