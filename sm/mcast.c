@@ -211,6 +211,8 @@ static void all_dirty(struct sm_mcast *m)
 {
     const struct sm_sa *sa = m->sm->sa;
     for (uint32_t i = 0; i < sa->num_groups; i++) {
+        if (sa->group[i]->num == 0)
+            continue; // nothing is wanted of any switch
         unsigned k = sa->group[i]->rec.mlid - MLID_MIN;
         m->dirty[k / 64] |= 1ull << (k % 64);
         m->any_dirty = true;
@@ -550,13 +552,13 @@ static bool round_begin(struct sm_mcast *m)
         return false;
     if (!m->looked && m->sm->sa->loaded)
         m->looked = true;
-    if (!m->looked) {
+    if (!m->any_dirty)
+        return false;
+    if (!m->looked) { // the first member
         m->looking = true;
         look(m);
         return true;
     }
-    if (!m->any_dirty)
-        return false;
     m->round++;
     m->rounds++;
     m->phase = COLLECT;
@@ -768,8 +770,6 @@ static void adopt(struct sm_mcast *m, struct mcast_job *j)
         sm_event(m->sm, "multicast-unproved", "warning", "",
                  "no spanning tree is free of buffer cycles together with the unicast tables; the least bad "
                  "one is used");
-    if (!m->looked)
-        m->any_dirty = true; // looks first
     all_dirty(m);
 }
 

@@ -384,11 +384,13 @@ static void test_restart(void **state)
     remove(cmd);
     up(&r);
     rig_run(&r, MONO_S);
-    sm_sa_stats(r.sm, &s);
-    assert_true(s.mft_held);
     walk_all(&r, 0xc000, in, k);
-    for (uint32_t i = 0; i < k; i++)
+    for (uint32_t i = 0; i < k; i++) {
         assert_int_equal(join_as(&c, broadcast, in[i], 1, JOIN_MASK), 0);
+        sm_sa_stats(r.sm, &s);
+        assert_true(s.mft_held);
+        walk_all(&r, 0xc000, in, k);
+    }
     walk_all(&r, 0xc000, in, k);
     rig_run(&r, 40 * MONO_S);
     sm_sa_stats(r.sm, &s);
