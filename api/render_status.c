@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/api_priv.h"
+#include "api/watch.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 
@@ -114,6 +115,9 @@ struct fabric_row {
     const struct other_row *other_sm;
     const struct change_row *last_change;
     int64_t sweeps, light_sweeps, exceptions, last_sweep;
+    const struct traps_row *traps;
+    const struct audit_row *audit;
+    const struct sa_row *sa;
     const struct counts_row *findings;
     struct items advice;
 };
@@ -182,6 +186,24 @@ static const struct field fabric_fields[] = {
      "the last thing that happened to it and what was done; null when nothing has since the start",
      &schema_change,
      .null = true},
+    {.name = "traps",
+     .type = FIELD_OBJ,
+     .at = FABRIC(traps),
+     "traps that came; null when nothing manages it",
+     &schema_traps,
+     .null = true},
+    {.name = "audit",
+     .type = FIELD_OBJ,
+     .at = FABRIC(audit),
+     "how far the audit is; null when nothing manages it",
+     &schema_audit,
+     .null = true},
+    {.name = "sa",
+     .type = FIELD_OBJ,
+     .at = FABRIC(sa),
+     "what hosts ask; null when nothing manages it",
+     &schema_sa,
+     .null = true},
     {.name = "findings", .type = FIELD_OBJ, .at = FABRIC(findings), "counts by severity", &schema_counts},
     {.name = "advice",
      .type = FIELD_STRINGS,
@@ -243,6 +265,9 @@ struct fabric_space {
     struct error_row error;
     struct other_row other;
     struct change_row change;
+    struct traps_row traps;
+    struct audit_row audit;
+    struct sa_row sa;
     struct counts_row findings;
     char *advice[ADVICE_MAX];
 };
@@ -339,6 +364,12 @@ static void fill_sm(struct api *a, struct view *v, struct fabric_row *row, struc
     row->light_sweeps = (int64_t)st->light_sweeps;
     row->exceptions = st->exceptions;
     row->last_sweep = last != NULL ? last->wall_ns + last->ns : 0;
+    traps_fill(v->src->sm, &s->traps);
+    audit_fill(v->src->sm, &s->audit);
+    sa_fill(v->src->sm, &s->sa);
+    row->traps = &s->traps;
+    row->audit = &s->audit;
+    row->sa = &s->sa;
     if (change_fill(a, v, &s->change))
         row->last_change = &s->change;
     if (st->error.code != 0) {

@@ -6,7 +6,7 @@
 //     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
 //     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
 //     focus.c     the focus language                child.c  a private weftd for saved fabrics
-//     status.c show.c sweep.c route.c event.c change.c sim.c      the commands
+//     status.c show.c sweep.c group.c route.c event.c change.c sim.c   the commands
 //
 // One thread. Handlers return an exit code (enum cli_exit) and have said why on stderr where it is not 0.
 #ifndef WEFT_CLI_CLI_H
@@ -72,6 +72,7 @@ int cmd_sweep(struct cli *c);
 int cmd_finding(struct cli *c);
 int cmd_sim(struct cli *c);
 int cmd_sim_show(struct cli *c);
+int cmd_group(struct cli *c);
 int cmd_mad(struct cli *c);
 int cmd_api(struct cli *c);
 int cmd_help(struct cli *c);

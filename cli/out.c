@@ -102,6 +102,8 @@ static void put_human(struct buf *b, const struct field *f, json_t *v)
         put_age(b, json_string_value(v));
     else if (f->kind == FIELD_COUNT && json_is_integer(v))
         text_count(b, json_integer_value(v));
+    else if (f->kind == FIELD_HEX && json_is_integer(v))
+        buf_printf(b, "0x%llx", (unsigned long long)json_integer_value(v));
     else if (f->kind == FIELD_SECONDS && json_is_number(v))
         buf_printf(b, "%.3f", json_number_value(v));
     else if (json_is_boolean(v))
@@ -126,7 +128,7 @@ static void cell(struct out *o, struct buf *b, const struct field *f, json_t *it
 static bool is_right(const struct field *f)
 {
     return f->kind == FIELD_NUMBER || f->kind == FIELD_COUNT || f->kind == FIELD_SECONDS ||
-           f->kind == FIELD_AGE;
+           f->kind == FIELD_AGE || f->kind == FIELD_HEX;
 }
 
 static enum colour state_colour(const char *s)
@@ -538,4 +540,22 @@ int out_flush(struct out *o)
 void out_done(struct out *o)
 {
     buf_done(&o->text);
+}
+
+void out_with(struct out *o, const struct field *fields, json_t *one, const char *key,
+              const struct field *sub_fields)
+{
+    json_t *list = json_object_get(one, key);
+    if (o->format == OUT_JSON) {
+        json_t *whole = out_pack(fields, one);
+        json_object_set_new(whole, key, out_pack_list(sub_fields, list));
+        out_json(o, whole);
+        json_decref(whole);
+        return;
+    }
+    out_object(o, fields, one);
+    if (o->format == OUT_TABLE && json_array_size(list) > 0) {
+        out_newline(o);
+        out_list(o, sub_fields, list);
+    }
 }

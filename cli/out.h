@@ -18,6 +18,7 @@ enum field_kind {
     FIELD_TEXT,
     FIELD_NUMBER,  // as it is: LIDs, port numbers
     FIELD_COUNT,   // 1,024 in tables
+    FIELD_HEX,     // 0xc000 in tables
     FIELD_SECONDS, // three digits after the point in tables
     FIELD_TIME,    // local time in tables
     FIELD_TIME_MS, // with milliseconds
@@ -56,6 +57,9 @@ void out_object(struct out *o, const struct field *fields, json_t *object);
 void out_record(struct out *o, const struct field *fields, json_t *item, bool first);
 void out_json(struct out *o, json_t *v);                    // as it came, indented
 json_t *out_pack(const struct field *fields, json_t *item); // the object that JSON shows
+// One thing, and below it the list that its key holds.
+void out_with(struct out *o, const struct field *fields, json_t *one, const char *key,
+              const struct field *sub_fields);
 json_t *out_pack_list(const struct field *fields, json_t *items);
 // Lines of tables; what is printed is escaped, newlines come from out_newline().
 void out_printf(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -172,24 +172,6 @@ static int show_list(struct cli *c, const char *below, const struct query *q)
     return rc;
 }
 
-static void show_with(struct cli *c, const struct field *fields, json_t *one, const char *key,
-                      const struct field *sub_fields)
-{
-    json_t *list = json_object_get(one, key);
-    if (c->out.format == OUT_JSON) {
-        json_t *o = out_pack(fields, one);
-        json_object_set_new(o, key, out_pack_list(sub_fields, list));
-        out_json(&c->out, o);
-        json_decref(o);
-        return;
-    }
-    out_object(&c->out, fields, one);
-    if (c->out.format == OUT_TABLE && json_array_size(list) > 0) {
-        out_newline(&c->out);
-        out_list(&c->out, sub_fields, list);
-    }
-}
-
 static int show_node(struct cli *c, json_t *node)
 {
     struct buf path = {0};
@@ -199,7 +181,7 @@ static int show_node(struct cli *c, json_t *node)
     http_segment(&path, js_str(node, "guid"));
     int rc = cli_get(c, path.data, &full);
     if (rc == CLI_OK)
-        show_with(c, node_fields, full, "ports", port_fields);
+        out_with(&c->out, node_fields, full, "ports", port_fields);
     json_decref(full);
     buf_done(&path);
     return rc;

@@ -214,6 +214,59 @@ static void sweep_line(struct out *o, json_t *s)
     out_wrap(o, LABEL);
 }
 
+// What is heard and looked at between sweeps.
+static void watch_line(struct out *o, json_t *f)
+{
+    json_t *traps = json_object_get(f, "traps"), *audit = json_object_get(f, "audit"), *t;
+    size_t i;
+
+    if (!json_is_object(traps))
+        return;
+    label(o, "watch");
+    count_of(o, js_int(f, "light_sweeps"), "light sweep, ", "light sweeps, ");
+    count_of(o, js_int(traps, "received"), "trap", "traps");
+    json_array_foreach(json_object_get(traps, "by_number"), i, t)
+        out_printf(o, "%s%lld: %lld", i ? ", " : " (", js_int(t, "number"), js_int(t, "count"));
+    out_printf(o, "%s", i > 0 ? ")" : "");
+    if (js_int(traps, "flooding") > 0) {
+        out_printf(o, ", ");
+        out_paint(o, COLOUR_YELLOW, "%lld flooding", js_int(traps, "flooding"));
+    }
+    if (js_true(audit, "running"))
+        out_printf(o, ", audit %lld of %lld devices", js_int(audit, "devices_done"),
+                   js_int(audit, "devices"));
+    if (js_int(audit, "rounds") > 0) {
+        out_printf(o, js_true(audit, "running") ? " (last one " : ", audit ");
+        age_of(o, js_str(audit, "last_round"));
+        out_printf(o, js_true(audit, "running") ? ")" : "");
+    }
+    if (js_int(audit, "drifted") > 0) {
+        out_printf(o, ", ");
+        out_paint(o, COLOUR_YELLOW, "%lld had drifted", js_int(audit, "drifted"));
+    }
+    out_wrap(o, LABEL);
+}
+
+static void sa_line(struct out *o, json_t *f)
+{
+    json_t *sa = json_object_get(f, "sa");
+    if (!json_is_object(sa) || js_int(sa, "requests") == 0)
+        return;
+    label(o, "SA");
+    count_of(o, js_int(sa, "groups"), "group, ", "groups, ");
+    count_of(o, js_int(sa, "members"), "member; ", "members; ");
+    count_of(o, js_int(sa, "requests"), "request", "requests");
+    if (js_int(sa, "refused") > 0)
+        out_printf(o, ", %lld refused", js_int(sa, "refused"));
+    if (js_int(sa, "waiting") > 0)
+        out_printf(o, ", %lld waiting", js_int(sa, "waiting"));
+    if (js_int(sa, "answers_most_a_second") > 0) {
+        out_printf(o, ", at most ");
+        count_of(o, js_int(sa, "answers_most_a_second"), "answer a second", "answers a second");
+    }
+    out_wrap(o, LABEL);
+}
+
 static void finding_line(struct out *o, json_t *f)
 {
     static const struct {
@@ -286,6 +339,8 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
         route_line(o, f);
         sweep_line(o, s);
         change_line(o, f);
+        watch_line(o, f);
+        sa_line(o, f);
         finding_line(o, f);
         problem_lines(o, f);
         json_decref(s);

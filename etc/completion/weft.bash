@@ -1,7 +1,7 @@
 # bash completion of weft; made by: weft help --completion
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
-    local first="status node port link route reroute resweep event sweep finding sim mad api help"
+    local first="status node port link route reroute resweep event sweep finding group sim mad api help"
     local -A second=([route]="show compute" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
     local -A options=(
         ["status"]="--watch --wait"
@@ -15,6 +15,7 @@ _weft() {
         ["event"]="--limit --follow --kind --since"
         ["sweep"]="--watch --limit"
         ["finding"]="--watch --limit --severity"
+        ["group"]="--watch --limit"
         ["sim show"]="--watch"
         ["sim link"]="--times --gap --for --width --speed"
         ["sim cable"]=""

@@ -101,6 +101,7 @@ LISTS = [
     (("link", "--down"), "A"),
     (("sweep",), "ID"),
     (("finding",), "SEVERITY"),
+    (("group",), "MGID"),
     (("mad",), "METHOD"),
     (("event",), "ID"),
 ]

@@ -136,6 +136,28 @@ def test_not_simulated(tmp_path):
             assert r.rc == 2 and "not simulated" in r.err and "hands in the machine room" in r.err, r
 
 
+def test_groups_and_watch():
+    """Hosts join; the groups and their members are shown, and the status counts requests and traps."""
+    with Daemon(simulate="rail-64") as daemon:
+        daemon.up()
+        assert "  SA " not in ok(daemon.weft("status"))
+        ok(daemon.weft("sim", "hosts", "on"))
+        wait_for(lambda: daemon.get("/fabrics/default/sim")["hosts"]["joined"] == 64, "all hosts to join")
+        groups = json.loads(ok(daemon.weft("group", "-o", "json")))
+        assert [g["members"] for g in groups if g["mgid"] == "ff12:401b:ffff::ffff:ffff"] == [64]
+        assert "0xc0" in ok(daemon.weft("group"))
+        one = json.loads(ok(daemon.weft("group", "ff12:401b:ffff::ffff:ffff", "-o", "json")))
+        assert len(one["member"]) == one["members"] == 64
+        assert re.search(r"^0x[0-9a-f]{16}  gpu-0001 mlx5_0 ", ok(daemon.weft("group", "ff12:401b:ffff::ffff:ffff")), re.M)
+        r = daemon.weft("group", "nonsense")
+        assert r.rc == 2 and "IPv6" in r.err
+        ok(daemon.weft("sim", "trap", "raise", "gpu-0002 mlx5_1", "129"))
+        wait_for(lambda: daemon.get("/fabrics/default")["traps"]["received"] > 0, "the trap")
+        out = ok(daemon.weft("status"))
+        assert re.search(r"^  watch    \d+ light sweeps?, \d+ traps? \(.*129: \d+", out, re.M)
+        assert re.search(r"^  SA       \d+ groups, \d+ members; \d+ requests", out, re.M)
+
+
 def test_flap_is_seen():
     """A link that flaps goes and comes back, and the last change says so."""
     with Daemon(simulate="rail-64") as daemon:

@@ -270,6 +270,55 @@ static void test_nodes(void **state)
     whole_again();
 }
 
+// Every host in the broadcast group; the list in pages; the detail by MGID and by MLID.
+static void groups_are_there(void)
+{
+    static const char broadcast[] = "ff12:401b:ffff::ffff:ffff";
+    json_t *all = call("GET", "/fabrics/live/groups", NULL, 200), *v, *g = NULL;
+    char path[200], cursor[80] = "";
+    size_t i, n = 0;
+
+    openapi_check(env.doc, answer_schema("/fabrics/{f}/groups", "get"), all, "groups");
+    json_array_foreach(json_object_get(all, "items"), i, v)
+    {
+        if (strcmp(str(v, "mgid"), broadcast) == 0)
+            g = v;
+    }
+    assert_non_null(g);
+    assert_int_equal(num(g, "members"), 64);
+    do {
+        snprintf(path, sizeof(path), "/fabrics/live/groups?limit=7%s%s", cursor[0] ? "&cursor=" : "", cursor);
+        v = call("GET", path, NULL, 200);
+        n += json_array_size(json_object_get(v, "items"));
+        snprintf(cursor, sizeof(cursor), "%s", str(v, "next"));
+        json_decref(v);
+    } while (cursor[0] != 0);
+    assert_int_equal(n, json_array_size(json_object_get(all, "items")));
+    for (int by_mlid = 0; by_mlid < 2; by_mlid++) {
+        if (by_mlid)
+            snprintf(path, sizeof(path), "/fabrics/live/groups/0x%llx", (long long)num(g, "mlid"));
+        else
+            snprintf(path, sizeof(path), "/fabrics/live/groups/%s", broadcast);
+        v = call("GET", path, NULL, 200);
+        openapi_check(env.doc, answer_schema("/fabrics/{f}/groups/{mgid}", "get"), v, path);
+        assert_string_equal(str(v, "mgid"), broadcast);
+        assert_int_equal(json_array_size(json_object_get(v, "member")), 64);
+        const json_t *m = json_array_get(json_object_get(v, "member"), 0);
+        assert_non_null(strstr(str(m, "node"), "gpu-"));
+        assert_int_equal(num(m, "join_state") & 1, 1);
+        json_decref(v);
+    }
+    json_decref(all);
+    json_decref(call("GET", "/fabrics/live/groups/ff12::1", NULL, 404));
+    json_decref(call("GET", "/fabrics/live/groups/0xc7ff", NULL, 404));
+    json_decref(call("GET", "/fabrics/live/groups/nonsense", NULL, 400));
+    json_decref(call("GET", "/fabrics/live/groups?cursor=x", NULL, 400));
+    v = call("GET", "/fabrics/live", NULL, 200);
+    const json_t *sa = json_object_get(v, "sa");
+    assert_true(num(sa, "members") >= 64 && num(sa, "answered") >= 64);
+    json_decref(v);
+}
+
 static void test_hosts(void **state)
 {
     (void)state;
@@ -286,6 +335,7 @@ static void test_hosts(void **state)
     assert_int_equal(num(json_object_get(v, "hosts"), "hosts"), 64);
     assert_true(num(json_object_get(v, "hosts"), "attempts") > 0);
     json_decref(v);
+    groups_are_there();
     act("{\"verb\": \"hosts-off\"}", "nothing any more");
     refused("{\"verb\": \"hosts-off\", \"node\": \"spine-01\"}", 400, "takes no \"node\"");
     v = call("GET", "/fabrics/live/sim", NULL, 200);

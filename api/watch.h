@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of what goes on between sweeps: parts of a fabric's answer. Inside the API.
+#ifndef WEFT_API_WATCH_H
+#define WEFT_API_WATCH_H
+
+#include "api/schema.h"
+#include "sm/sa.h"
+#include "sm/sm.h"
+
+struct trap_number_row {
+    int64_t number, count;
+    const char *name;
+};
+struct traps_row {
+    int64_t received, repressed, unanswered, not_master, duplicates, put_off, unknown, other_issuer, nonsense,
+        vendor, floods, flooding, bad_ports;
+    struct items by_number;
+    struct trap_number_row number[SM_TRAP_NUMBERS];
+};
+struct audit_row {
+    bool running;
+    int64_t devices, devices_done, rounds, last_round, drifted, skipped;
+    double last_seconds;
+};
+struct sa_row {
+    bool ready;
+    int64_t groups, members, subscriptions, requests, answered, refused, merged, dropped, waiting,
+        last_second, most_a_second, mft_blocks_set;
+};
+extern const struct schema schema_traps, schema_audit, schema_sa;
+void traps_fill(const struct sm *sm, struct traps_row *row);
+void audit_fill(const struct sm *sm, struct audit_row *row);
+void sa_fill(const struct sm *sm, struct sa_row *row);
+
+#endif
