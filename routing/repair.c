@@ -471,6 +471,29 @@ static void add_gaps(const struct rlive *v, uint16_t lid, const struct place *at
     }
 }
 
+// A destination out of reach keeps the ideal's entries, which go by the base's order. Where that was made
+// anew, a turn over a cable whose two ends have changed places may go down and up: that entry is dropped.
+static void tame(struct rrepair *r, uint16_t lid, const struct place *at, const uint32_t *seed, uint32_t num)
+{
+    const struct rlive *v = r->v;
+    const uint32_t *pos = v->o.pos;
+    r->lid = lid;
+    for (uint32_t i = 0; i < num; i++) {
+        uint32_t s = seed[i], w = rideal_next(v, s, lid), x = w == ID_NONE ? ID_NONE : rideal_next(v, w, lid);
+        if (w == ID_NONE || !v->renewed[v->g.comp[s]] || (at && v->g.comp[s] == v->g.comp[at->sw]))
+            continue;
+        bool bad = pos[w] < pos[s] && x != ID_NONE && pos[x] > pos[w];
+        for (uint32_t k = v->g.goff[s]; k < v->g.goff[s + 1] && pos[w] > pos[s]; k++) {
+            x = v->g.g[k].peer;
+            bad |= pos[x] > pos[s] && rideal_next(v, x, lid) == s;
+        }
+        if (bad) {
+            rput(r, s, LFT_DROP);
+            r->displaced++;
+        }
+    }
+}
+
 static void block(struct job *j, struct rrepair *r, uint32_t lid0, struct seeds *x, struct outcome *done)
 {
     const struct rlive *v = j->v;
@@ -479,7 +502,15 @@ static void block(struct job *j, struct rrepair *r, uint32_t lid0, struct seeds 
         uint16_t lid = (uint16_t)(lid0 + l);
         struct place at;
         bool moved;
-        if (lid == 0 || lid > v->top_lid || !place_of(v, lid, &at, &moved))
+        if (lid == 0 || lid > v->top_lid)
+            continue;
+        bool placed = place_of(v, lid, &at, &moved);
+        if (v->reordered && x->num[l] > 0) {
+            done->work = true;
+            if (j->out)
+                tame(r, lid, placed ? &at : NULL, x->sw + (size_t)l * v->g.n, x->num[l]);
+        }
+        if (!placed)
             continue;
         enum work w = work_of(v, lid, x->num[l], &at, moved);
         if (w == WORK_NONE)
@@ -593,13 +624,56 @@ static void repair(struct rlive *v, struct par *par, struct route_result *ret)
     *ret = r;
 }
 
+static int repair_found(const struct route_base *b, const struct fabric *live, struct par *par,
+                        struct route_result *r, struct err *e);
+
 int route_repair_from(const struct route_base *b, const struct fabric *live, struct par *par,
                       struct route_result *ret, struct err *e)
 {
     struct arena *a = arena_new();
-    (void)e;
-    repair(live_new(b, live, a), par, ret);
+    struct route_result r;
+    repair(live_new(b, live, a), par, &r);
     arena_free(a);
+    int rc = b->engine == ROUTE_FILE && r.displaced > 0 ? repair_found(b, live, par, &r, e) : 0;
+    if (rc == 0)
+        *ret = r;
+    return rc;
+}
+
+static bool has_credit_loop(const struct fabric *f, const struct fabric_tables *t, struct par *par)
+{
+    struct verify_opts o = {.par = par};
+    struct route_proof p;
+    route_verify(f, t, &o, &p);
+    return p.credit_loop;
+}
+
+// Tables without an order may get a credit loop by what is put in place of dead entries. If they had none,
+// they are given up for updn's, kept to in the same way.
+static int repair_found(const struct route_base *b, const struct fabric *live, struct par *par,
+                        struct route_result *r, struct err *e)
+{
+    if (!has_credit_loop(live, r->tables, par) || has_credit_loop(b->f, b->ideal, par))
+        return 0;
+    struct route_opts o = b->opts;
+    struct route_result ideal, updn;
+    char had[sizeof(ideal.why)];
+    memcpy(had, r->why, sizeof(had));
+    tables_unref(r->tables);
+    o.engine = ROUTE_UPDN;
+    o.par = par;
+    int rc = route_compute(b->f, &o, &ideal, e);
+    if (rc)
+        return rc;
+    rc = route_repair(b->f, &ideal, live, &o, &updn, e);
+    tables_unref(ideal.tables);
+    if (rc)
+        return rc;
+    *r = updn;
+    r->replaced = true;
+    snprintf(r->why, sizeof(r->why),
+             "given up, as repairing them would make a credit loop: %.60s; now up*/down* in their place",
+             had);
     return 0;
 }
 

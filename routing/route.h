@@ -171,9 +171,9 @@ int route_plan_proved(const struct fabric *f, const struct fabric_tables *old, c
                       struct err *e);
 void route_plan_free(struct route_plan *p);
 
-// Pairs (switch with end ports, LID) whose route differs: another switch or port on the way, or none. f and t
-// with the numbering of the same fabric; only LIDs that differ are looked at, O(switches) each. Pairs that
-// had no route before or have none now count when they had or have one.
+// Pairs of a switch with end ports and a LID in use whose route differs: over another switch or port, or as
+// far as there is none. All of the same fabric (switch numbers); 0 when the tables are not. LIDs without a
+// difference cost a comparison, others O(switches) each.
 uint64_t route_paths_moved(const struct fabric *f, const struct fabric_tables *old,
                            const struct fabric_tables *new_tables, struct par *par);
 

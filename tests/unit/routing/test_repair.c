@@ -67,24 +67,36 @@ static const struct port *out_port(const struct fabric *f, const struct fabric_t
     return out <= n->num_ports ? &f->port[n->first_port + out] : NULL;
 }
 
-// Whether the walk from a switch comes to the port that has the LID.
-static bool arrives(const struct fabric *f, const struct fabric_tables *t, uint32_t sw, uint16_t lid)
+// Whether two tables lead from a switch to a LID by the same way.
+static bool same_way(const struct fabric *f, const struct fabric_tables *a, const struct fabric_tables *b,
+                     uint32_t sw, uint16_t lid)
 {
     for (uint32_t i = 0; i <= f->num_switches; i++) {
-        const struct port *p = out_port(f, t, sw, lid);
-        if (!p)
+        const struct port *p = out_port(f, a, sw, lid);
+        if (p != out_port(f, b, sw, lid))
             return false;
-        if (p->num == 0)
-            return f->lid_port[lid] == (uint32_t)(p - f->port);
-        if (!port_valid(p->peer))
-            return false;
-        const struct port *q = fabric_port(f, p->peer);
-        const struct node *far = fabric_node(f, q->node);
-        if (far->type != NODE_SWITCH)
-            return f->lid_port[lid] == p->peer.i;
+        const struct node *far = p && p->num > 0 ? fabric_peer_node(f, p) : NULL;
+        if (!far || far->type != NODE_SWITCH)
+            return true;
         sw = far->sw;
     }
-    return false;
+    return true;
+}
+
+static void count_moved(const struct fabric *f, const struct fabric_tables *a, const struct fabric_tables *b)
+{
+    uint64_t moved = 0;
+    for (uint32_t s = 0; s < f->num_switches; s++) {
+        const struct node *n = fabric_switch(f, s);
+        bool ends = false;
+        for (unsigned num = 1; num <= n->num_ports; num++) {
+            const struct node *far = fabric_peer_node(f, &f->port[n->first_port + num]);
+            ends |= far && far->type != NODE_SWITCH;
+        }
+        for (uint32_t lid = 1; ends && lid <= f->top_lid; lid++)
+            moved += f->lid_port[lid] != ID_NONE && !same_way(f, a, b, s, (uint16_t)lid);
+    }
+    assert_int_equal(route_paths_moved(f, a, b, NULL), moved);
 }
 
 // Whether an ideal path from a switch of the blueprint passes only what is alive.
@@ -117,11 +129,45 @@ static void same_bytes(const struct fabric_tables *a, const struct fabric_tables
     assert_memory_equal(a->lft, b->lft, (size_t)a->num_switches * a->lids);
 }
 
+// Whether the ideal's entry, followed by what the tables say from there, would have led to a host up and down
+// the tree: then it was legal.
+static bool was_legal(const struct base *x, const struct fabric *live, const struct fabric_tables *t,
+                      uint32_t sw, uint16_t lid)
+{
+    const struct node *n = fabric_switch(live, sw), *b = fabric_by_guid(x->f, n->guid);
+    uint8_t out = tables_port(x->ideal.tables, b->sw, lid);
+    const struct node *then = fabric_peer_node(x->f, &x->f->port[b->first_port + out]);
+    bool down = false;
+    if (live->lid_port[lid] == ID_NONE || out == 0 || !then || then->type != NODE_SWITCH ||
+        fabric_node(live, live->port[live->lid_port[lid]].node)->role != ROLE_HOST)
+        return false;
+    for (uint32_t hops = 0; hops <= live->num_switches; hops++) {
+        const struct port *p = &live->port[n->first_port + out];
+        const struct node *w = out > 0 && out <= n->num_ports ? fabric_peer_node(live, p) : NULL;
+        if (!w)
+            return false;
+        if (w->type != NODE_SWITCH)
+            return p->peer.i == live->lid_port[lid];
+        if (hops == 0 && w->guid != then->guid)
+            return false;
+        uint8_t was = fabric_by_guid(x->f, n->guid)->tier, is = fabric_by_guid(x->f, w->guid)->tier;
+        if (down && is > was)
+            return false;
+        down |= is < was;
+        n = w;
+        out = tables_port(t, n->sw, lid);
+    }
+    return false;
+}
+
 // Proved from every switch; nothing moved whose ideal path is alive; returns entries that moved.
 static uint64_t look(const struct base *x, const struct fabric *live, const struct route_result *r,
-                     bool prove)
+                     bool prove, bool tree)
 {
     uint64_t moved = 0;
+    struct fabric_tables *before = tables_copy_for(x->ideal.tables, x->f, live, live->top_lid);
+    count_moved(live, before, r->tables);
+    tables_unref(before);
     if (prove)
         rig_prove(live, r->tables);
     for (uint32_t s = 0; s < live->num_switches; s++) {
@@ -133,6 +179,8 @@ static uint64_t look(const struct base *x, const struct fabric *live, const stru
             moved++;
             if (!r->reordered && path_alive(x, live, b->sw, (uint16_t)lid) && r->anew == 0)
                 fail_msg("entry of LID %u moved though its path is alive", lid);
+            if (tree && was_legal(x, live, r->tables, s, (uint16_t)lid))
+                fail_msg("entry of LID %u moved though it was legal", lid);
         }
     }
     assert_int_equal(moved, r->displaced);
@@ -151,7 +199,7 @@ static void shuffle(struct rig_fault *x, uint32_t n, struct rng *r)
 
 // Faults come one by one, the tables proved each time; then the same in another order, from a new base, and
 // all healed.
-static void faults(const struct fabric *f, enum route_engine engine, unsigned num, struct rng *r,
+static void faults(const struct fabric *f, enum route_engine engine, bool tree, unsigned num, struct rng *r,
                    unsigned *anew, unsigned *reordered)
 {
     struct base x;
@@ -162,7 +210,7 @@ static void faults(const struct fabric *f, enum route_engine engine, unsigned nu
     for (unsigned i = 1; i <= num; i++) {
         const struct fabric *live = rig_live(f, fault, i);
         struct route_result a = repair(&x, live);
-        look(&x, live, &a, engine == ROUTE_UPDN);
+        look(&x, live, &a, engine == ROUTE_UPDN, tree);
         *anew += a.anew > 0;
         *reordered += a.reordered;
         fabric_unref(live);
@@ -195,7 +243,7 @@ static void trees(void **state)
     rng_init(&r, 31);
     unsigned anew = 0, reordered = 0;
     for (unsigned i = 0; i < 5; i++)
-        faults(rig_named(names[i]), ROUTE_UPDN, 8, &r, &anew, &reordered);
+        faults(rig_named(names[i]), ROUTE_UPDN, true, 8, &r, &anew, &reordered);
     assert_int_equal(anew, 0); // in a tree keeping never leaves a gap
 }
 
@@ -205,17 +253,229 @@ static void any_graph(void **state)
     rng_init(&r, 32);
     unsigned anew = 0, reordered = 0;
     for (unsigned i = 0; i < 60; i++)
-        faults(rig_random(&r, 3 + rng_below(&r, 25), 5 + rng_below(&r, 40)), ROUTE_UPDN, 6, &r, &anew,
+        faults(rig_random(&r, 3 + rng_below(&r, 25), 5 + rng_below(&r, 40)), ROUTE_UPDN, false, 6, &r, &anew,
                &reordered);
     assert_true(reordered > 0);
-    printf("# anew %u reordered %u\n", anew, reordered);
+    assert_true(anew > 0);
+}
+
+static void minhop_anywhere(void **state)
+{
+    struct rng r;
+    rng_init(&r, 33);
+    unsigned anew = 0, reordered = 0;
+    for (unsigned i = 0; i < 40; i++)
+        faults(rig_random(&r, 3 + rng_below(&r, 25), 5 + rng_below(&r, 40)), ROUTE_MINHOP, false, 6, &r,
+               &anew, &reordered);
+    faults(rig_named("ft3-8-4"), ROUTE_MINHOP, false, 8, &r, &anew, &reordered);
+    assert_int_equal(anew + reordered, 0);
+}
+
+// One fault in a tree, and what must be so then.
+static const struct fabric *without(const struct fabric *f, uint64_t guid)
+{
+    struct rig_fault x = {.kind = RIG_NODE, .guid = guid};
+    return rig_live(f, &x, 1);
+}
+
+static uint64_t node_of(const struct fabric *f, enum node_role role, unsigned nth)
+{
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        if (f->node[i].role == role && nth-- == 0)
+            return f->node[i].guid;
+    }
+    fail();
+    return 0;
+}
+
+static void host_down(void **state)
+{
+    struct base x;
+    base_start(&x, rig_named("ft3-8-4"), ROUTE_UPDN);
+    for (unsigned i = 0; i < 8; i++) {
+        const struct fabric *live = without(x.f, node_of(x.f, ROLE_HOST, i * 8));
+        struct route_result r = repair(&x, live);
+        assert_ptr_equal(r.tables, x.ideal.tables); // not even a copy
+        assert_int_equal(r.displaced, 0);
+        tables_unref(r.tables);
+        fabric_unref(live);
+    }
+    base_done(&x);
+}
+
+static void leaf_down(void **state)
+{
+    struct base x;
+    base_start(&x, rig_named("ft3-8-4"), ROUTE_UPDN);
+    for (unsigned i = 0; i < 16; i++) {
+        uint64_t guid = node_of(x.f, ROLE_LEAF, i);
+        const struct fabric *live = without(x.f, guid);
+        struct route_result r = repair(&x, live);
+        look(&x, live, &r, true, true);
+        if (guid != x.ideal.top_guid) // its hosts are out of reach: nothing is written for them
+            assert_int_equal(r.displaced, 0);
+        tables_unref(r.tables);
+        fabric_unref(live);
+    }
+    base_done(&x);
+}
+
+// The one top of the order dies, or loses a cable, or another switch its only way up to it.
+static void top_down(void **state)
+{
+    static const char *const names[] = {"rail-64", "ft3-8-4", "superpod-2"};
+    for (unsigned i = 0; i < 3; i++) {
+        struct base x;
+        base_start(&x, rig_named(names[i]), ROUTE_UPDN);
+        const struct fabric *live = without(x.f, x.ideal.top_guid);
+        struct route_result r = repair(&x, live);
+        assert_int_not_equal(r.top_guid, x.ideal.top_guid);
+        assert_true(r.reordered);
+        look(&x, live, &r, true, true);
+        for (uint32_t lid = 1; lid <= live->top_lid; lid++) { // a new top moves no host's route
+            if (live->lid_port[lid] == ID_NONE ||
+                fabric_node(live, live->port[live->lid_port[lid]].node)->role != ROLE_HOST)
+                continue;
+            for (uint32_t s = 0; s < live->num_switches; s++) {
+                const struct node *b = fabric_by_guid(x.f, fabric_switch(live, s)->guid);
+                assert_int_equal(tables_port(r.tables, s, (uint16_t)lid),
+                                 tables_port(x.ideal.tables, b->sw, (uint16_t)lid));
+            }
+        }
+        tables_unref(r.tables);
+        fabric_unref(live);
+        base_done(&x);
+    }
+}
+
+// The live fabric found in another order of nodes: the same entries.
+static void other_numbers(void **state)
+{
+    struct base x;
+    base_start(&x, rig_named("rail-64"), ROUTE_UPDN);
+    struct builder *b = builder_new();
+    struct err e;
+    for (uint32_t i = x.f->num_nodes; i-- > 0;) {
+        const struct node *n = &x.f->node[i];
+        struct node_attrs a = {
+            .guid = n->guid, .sys_guid = n->sys_guid, .type = n->type, .num_ports = n->num_ports};
+        node_id id;
+        a.lft_cap = n->lft_cap;
+        assert_int_equal(builder_node(b, &a, "", 0, &id, &e), 0);
+        for (unsigned num = node_first_num(n); num <= n->num_ports; num++) {
+            const struct port *p = &x.f->port[fabric_port_at(x.f, n, num).i];
+            builder_port(b, id, num, &p->a);
+            if (port_is_end(x.f, p))
+                builder_port_guid(b, id, num, p->guid);
+        }
+    }
+    for (uint32_t i = 0; i < x.f->num_ports; i++) {
+        const struct port *p = &x.f->port[i], *q = port_valid(p->peer) ? fabric_port(x.f, p->peer) : NULL;
+        node_id from, to;
+        if (!q || i > p->peer.i)
+            continue;
+        assert_int_equal(builder_find(b, fabric_node(x.f, p->node)->guid, &from), 0);
+        assert_int_equal(builder_find(b, fabric_node(x.f, q->node)->guid, &to), 0);
+        assert_int_equal(builder_link(b, from, p->num, to, q->num), 0);
+    }
+    const struct fabric *live = builder_seal(b, 7, NULL);
+    struct route_result r = repair(&x, live);
+    assert_ptr_not_equal(r.tables, x.ideal.tables);
+    look(&x, live, &r, true, true);
+    assert_int_equal(r.displaced, 0);
+    tables_unref(r.tables);
+    fabric_unref(live);
+    base_done(&x);
+}
+
+// What the blueprint has not: a new switch with a host, another host, a host that was moved.
+static void beyond_the_blueprint(void **state)
+{
+    struct base x;
+    base_start(&x, rig_named("rail-64"), ROUTE_UPDN);
+    struct builder *b = builder_from(x.f);
+    struct node_attrs sw = {.guid = 0xabc0, .type = NODE_SWITCH, .num_ports = 4, .lft_cap = LID_UCAST_MAX};
+    struct node_attrs ca = {.guid = 0xabd0, .type = NODE_CA, .num_ports = 1};
+    struct port_attrs lid = {.lid = (uint16_t)(x.f->top_lid + 100)};
+    node_id s, h, leaf, mover;
+    assert_int_equal(builder_node(b, &sw, "new leaf", 8, &s, NULL), 0);
+    assert_int_equal(builder_node(b, &ca, "new host", 8, &h, NULL), 0);
+    builder_port(b, h, 1, &lid);
+    lid.lid++;
+    builder_port(b, s, 0, &lid);
+    assert_int_equal(builder_link(b, h, 1, s, 1), 0);
+    const struct node *old_leaf = fabric_by_guid(x.f, node_of(x.f, ROLE_LEAF, 0));
+    assert_int_equal(builder_find(b, old_leaf->guid, &leaf), 0);
+    unsigned up = 0; // the new one takes over a cable of an old leaf
+    for (unsigned num = 1; num <= old_leaf->num_ports; num++) {
+        const struct node *far = fabric_peer_node(x.f, &x.f->port[old_leaf->first_port + num]);
+        if (far && far->type == NODE_SWITCH)
+            up = num;
+    }
+    const struct port *spine = fabric_port(x.f, x.f->port[old_leaf->first_port + up].peer);
+    builder_unlink(b, leaf, up);
+    assert_int_equal(builder_link(b, s, 2, spine->node, spine->num), 0);
+    assert_int_equal(builder_find(b, node_of(x.f, ROLE_HOST, 3), &mover), 0);
+    builder_unlink(b, mover, 1);
+    assert_int_equal(builder_link(b, mover, 1, s, 3), 0);
+    const struct fabric *live = builder_seal(b, 7, NULL);
+    struct route_result r = repair(&x, live);
+    rig_prove(live, r.tables);
+    tables_unref(r.tables);
+    fabric_unref(live);
+    base_done(&x);
+}
+
+// Tables from elsewhere: what arrives stays, the rest finds a way.
+static void found_tables(void **state)
+{
+    struct rng r;
+    rng_init(&r, 35);
+    unsigned replaced = 0, kept = 0;
+    for (unsigned i = 0; i < 120; i++) {
+        struct base x;
+        struct rig_fault fault[2];
+        const struct fabric *f =
+            i % 4 ? rig_random(&r, 3 + rng_below(&r, 20), 5 + rng_below(&r, 30)) : rig_named("ft3-8-4");
+        struct route_result ideal = {
+            .engine = ROUTE_FILE, .tables = rig_route(f, ROUTE_UPDN), .why = "a file"};
+        base_from(&x, f, &ideal);
+        for (unsigned k = 0; k < 2; k++)
+            rig_fault_make(f, &r, &fault[k]);
+        const struct fabric *live = rig_live(f, fault, 2);
+        struct route_result a = repair(&x, live);
+        struct verify_opts all = {.all_switches = true, .allow_credit_loops = true}, leaves = {.par = NULL};
+        struct route_proof p;
+        assert_true(route_verify(live, a.tables, &all, &p));
+        assert_true(route_verify(live, a.tables, &leaves, &p));
+        assert_int_equal(a.engine, a.replaced ? ROUTE_UPDN : ROUTE_FILE);
+        assert_int_equal(strstr(a.why, "credit loop") != NULL, a.replaced);
+        replaced += a.replaced;
+        kept += !a.replaced && a.displaced > 0;
+        for (uint32_t s = 0; !a.replaced && s < live->num_switches; s++) {
+            const struct node *b = fabric_by_guid(f, fabric_switch(live, s)->guid);
+            for (uint32_t lid = 1; lid <= f->top_lid; lid++) {
+                if (path_alive(&x, live, b->sw, (uint16_t)lid))
+                    assert_int_equal(tables_port(a.tables, s, (uint16_t)lid),
+                                     tables_port(ideal.tables, b->sw, (uint16_t)lid));
+            }
+        }
+        tables_unref(a.tables);
+        fabric_unref(live);
+        base_done(&x);
+    }
+    assert_true(kept > 0);
+    assert_true(replaced > 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trees),
-        cmocka_unit_test(any_graph),
+        cmocka_unit_test(trees),           cmocka_unit_test(any_graph),
+        cmocka_unit_test(minhop_anywhere), cmocka_unit_test(host_down),
+        cmocka_unit_test(leaf_down),       cmocka_unit_test(top_down),
+        cmocka_unit_test(other_numbers),   cmocka_unit_test(beyond_the_blueprint),
+        cmocka_unit_test(found_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
