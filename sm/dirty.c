@@ -110,9 +110,27 @@ void sm_touch(struct sm *sm, struct sm_dev *d)
     list_add(&sm->touched, d);
 }
 
+static void touched_off(struct sm_dev *d)
+{
+    d->touched = d->reading = d->changed = false;
+}
+
+// A link takes two: where one end was touched and is not ACTIVE, the other has to follow.
+void sm_touch_far_ends(struct sm *sm)
+{
+    for (uint32_t i = 0, n = sm->touched.n; i < n; i++) {
+        const struct sm_dev *d = sm->dev[sm->touched.index[i]];
+        for (unsigned num = 1; d->here && num <= d->ni.num_ports; num++) {
+            const struct sm_port *p = &d->port[num];
+            if (p->peer != DEV_NONE && (p->info[32] & 0x0f) != MAD_PORT_ACTIVE)
+                sm_touch(sm, sm->dev[p->peer]);
+        }
+    }
+}
+
 void sm_touch_none(struct sm *sm)
 {
     for (uint32_t i = 0; i < sm->touched.n; i++)
-        sm->dev[sm->touched.index[i]]->touched = sm->dev[sm->touched.index[i]]->reading = false;
+        touched_off(sm->dev[sm->touched.index[i]]);
     sm->touched.n = 0;
 }

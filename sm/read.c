@@ -278,6 +278,7 @@ static void port_known(struct sm *sm, struct sm_dev *d, unsigned num, const uint
         struct mad_request q = read_request(sm, d, READ_OTHER, num, false, sm_info_answer);
         ask(sm, d, num, MAD_ATTR_SM_INFO, 0, &q);
     }
+    d->changed |= !was_known || pi.port_state != before.port_state || pi.lid != before.lid;
     if (!sm->sweep.full)
         sm_partial_port(sm, d, num, was_known ? before.port_state : MAD_PORT_NO_CHANGE);
 }
@@ -505,6 +506,7 @@ void sm_unlink(struct sm *sm, struct sm_dev *d, unsigned num)
     z->port[p->peer_num].probed = 0;
     p->peer = DEV_NONE;
     p->probed = 0;
+    d->changed = z->changed = true;
     sm_touch(sm, d);
     sm_touch(sm, z);
 }
@@ -540,6 +542,7 @@ static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev
     z->peer = from->index;
     z->peer_num = (uint8_t)num;
     z->probed = a->met = z->met = (uint32_t)sm->sweep.id;
+    from->changed = to->changed = true;
     sm_touch(sm, from);
     sm_touch(sm, to);
     return true;

@@ -306,8 +306,7 @@ static void forget_rows(const struct sm *sm, struct sm_route_job *j)
     }
 }
 
-// Whether tables that were right for `a` are for `b`: the same nodes in the same order, cables and LIDs.
-static bool same_routes(const struct fabric *a, const struct fabric *b)
+bool sm_same_routes(const struct fabric *a, const struct fabric *b)
 {
     if (a->num_nodes != b->num_nodes || a->num_ports != b->num_ports || a->top_lid != b->top_lid)
         return false;
@@ -324,7 +323,7 @@ static bool same_routes(const struct fabric *a, const struct fabric *b)
 // A port that was reset, a description: tables and their proof stay.
 static bool nothing_to_route(const struct sm *sm)
 {
-    if (sm->sweep.full || sm->tables == NULL || !same_routes(sm->fabric, sm->next_fabric))
+    if (sm->sweep.full || sm->tables == NULL || sm->unrouted || !sm_same_routes(sm->fabric, sm->next_fabric))
         return false;
     for (uint32_t i = 0; i < sm->num_dev; i++)
         if (sm->dev[i]->here && dev_is_switch(sm->dev[i]) && sm->dev[i]->lft != DEV_LFT_SHADOW)

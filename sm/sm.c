@@ -215,6 +215,7 @@ void sm_lids_recorded(struct sm *sm)
         sm_sweep_failed(sm, &e);
         return;
     }
+    sm_touch_far_ends(sm);
     fabric_unref(sm->next_fabric);
     sm->next_fabric = sm_model_build(sm, sm->fabric, &sm->findings_new);
     sm_route_start(sm);
@@ -376,6 +377,7 @@ void sm_program_done(struct sm *sm)
     tables_seal(sm->tables, false);
     sm->fabric = now;
     sm->generation++;
+    sm->unrouted = !sm_same_routes(sm->next_fabric, now);
     fabric_unref(sm->next_fabric);
     sm->next_fabric = NULL;
     sm->up = true;

@@ -79,6 +79,9 @@ struct sm_dev {
     uint32_t index, node; // in sm->dev; in the snapshot being built (ID_NONE when not in it)
     bool here, was_here;  // connected to us; when the running full sweep began
     bool touched;         // read or joined anew in this sweep: it is configured
+    bool changed;         // reading it brought something new
+    uint8_t vain;         // sweeps in a row that read it and found nothing
+    mono_t believed_from; // until then its PortStateChange is not believed
     uint8_t dirty;        // DIRTY_*
     uint16_t level;       // hops from our own node
     uint32_t parent;      // device and port by which the shortest way leads here
@@ -227,6 +230,7 @@ struct sm {
     const struct fabric *next_fabric; // of the running sweep
     bool model_whole;                 // more has changed in it than what is touched
     struct fabric_tables *next_tables;
+    bool unrouted; // programming has changed what the tables in force were made for
     struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;
     bool config_running, config_done, tables_done;
     struct err failed;            // why the sweep fails as soon as configuring has ended
@@ -376,6 +380,8 @@ uint32_t sm_port_info_mod(const struct sm_dev *d,
 // routes.c
 void sm_route_start(struct sm *sm);
 void sm_route_job_free(struct sm *sm);
+// Whether tables that are right for `a` are for `b`: the same nodes in the same order, cables and LIDs.
+bool sm_same_routes(const struct fabric *a, const struct fabric *b);
 void sm_route_adopt_result(struct sm *sm); // engine, why and proof of the finished job
 const struct route_plan *sm_route_plan(const struct sm *sm);
 // blueprint.c
@@ -395,6 +401,7 @@ void sm_dirty_tables(struct sm *sm, struct sm_dev *d,
 void sm_dirty_mute(struct sm *sm, struct sm_dev *d, const char *cause); // it answers no more
 void sm_dirty_none(struct sm *sm);
 void sm_touch(struct sm *sm, struct sm_dev *d);
+void sm_touch_far_ends(struct sm *sm);
 void sm_touch_none(struct sm *sm);
 // The device that has an end port with this LID in the last finished generation; NULL. *ret_num: that port.
 struct sm_dev *sm_dev_by_lid(struct sm *sm, uint16_t lid, unsigned *ret_num);

@@ -47,7 +47,7 @@ static void light_switch_done(void *arg, uint64_t user, const struct mad_result 
         mad_switch_info_decode(r->data, &si);
         if (!d->have_si)
             sm_dirty_switch(sm, d, "silent-switch-answers");
-        else if (si.port_state_change)
+        else if (si.port_state_change && mono_sub(loop_now(sm->loop), d->believed_from) >= 0)
             sm_dirty_switch(sm, d, "switch-change");
         else if (si.linear_fdb_top < d->si.linear_fdb_top || si.life_time_value != d->si.life_time_value)
             sm_dirty_switch(sm, d, "switch-reset");
@@ -252,6 +252,17 @@ int sm_urgency(const struct sm *sm, const char *cause)
     return LATER;
 }
 
+// A switch that says again and again that a port of it has changed, when none has, is asked less and less
+// often.
+static void count_vain(const struct sm *sm, struct sm_dev *d)
+{
+    if (!d->reading)
+        return;
+    d->vain = d->changed ? 0 : d->vain < 16 ? (uint8_t)(d->vain + 1) : 16;
+    int64_t ns = d->vain < 3 ? 0 : d->vain < 9 ? MONO_S << (d->vain - 3) : BACKOFF_MAX;
+    d->believed_from = mono_add(loop_now(sm->loop), ns);
+}
+
 void sm_watch_swept(struct sm *sm)
 {
     const struct sm_sweep *s = sm_history(sm, 0);
@@ -266,6 +277,8 @@ void sm_watch_swept(struct sm *sm)
     else
         *b = *b == 0 ? 100 * MONO_MS : *b * 2 > BACKOFF_MAX ? BACKOFF_MAX : *b * 2;
     sm->light.ended = loop_now(sm->loop);
+    for (uint32_t i = 0; i < sm->touched.n; i++)
+        count_vain(sm, sm->dev[sm->touched.index[i]]);
 }
 
 // How long the sweep that was asked for has to wait. What a person asks for does not; what devices ask for
