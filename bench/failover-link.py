@@ -99,7 +99,7 @@ def simulated(t, name, events, work):
         weft.wait_up(fabric.links)
         for kind, node, port in places(fabric, events):
             for way in ("down", "up"):
-                r = simulated_events(weft, "%s[%d] %s" % (fabric.desc[node], port, way), [(node, port)], way == "up", fabric.links - (way == "down"))
+                r = simulated_events(weft, fabric, "%s[%d] %s" % (fabric.desc[node], port, way), [(node, port)], way == "up", fabric.links - (way == "down"))
                 row = "%s%s %s " % (label, kind, way)
                 if r.lft_sets:
                     t.add(row + "last LFT Set", r.last_lft, "s", bar=SIM_BAR)
@@ -107,7 +107,7 @@ def simulated(t, name, events, work):
         if "leaf-agg" in events:
             node, port = fabric.trunk(fabric.leaves, fabric.above)
             for way in ("down", "up"):
-                r = simulated_events(weft, "%s[%d] %s" % (fabric.desc[node], port, way), [(node, port)], way == "up", fabric.links - (way == "down"), traps_lost=True)
+                r = simulated_events(weft, fabric, "%s[%d] %s" % (fabric.desc[node], port, way), [(node, port)], way == "up", fabric.links - (way == "down"), traps_lost=True)
                 row = "%sleaf-agg %s, both traps lost " % (label, way)
                 if r is None:
                     t.add(row + "last LFT Set", None, "s", skipped="skipped: the simulator cannot lose traps yet")

@@ -316,6 +316,9 @@ class Api:
     def fabric(self):
         return self.ask("GET", "/fabrics/default")
 
+    def vl15_dropped(self):
+        return self.ask("GET", "/fabrics/default/sim").get("dropped_vl15")
+
     def sweeps(self):
         return self.ask("GET", "/fabrics/default/sweeps?limit=64")["items"]
 
@@ -432,16 +435,16 @@ class Opensm(Process):
 
 def settle(manager, switches, deadline=120):
     """Until a light sweep has just been made and nothing else is sent."""
-    begin = [manager.records.count()]
+    records = manager.records
+
+    def seen():
+        return collections.Counter(name_of(m) for m in records.since(begin) if not m.received)
 
     def swept():
-        manager.alive()
-        n = sum(not m.received and m.attr == SWITCHINFO and m.method == GET for m in manager.records.since(begin[0]))
-        return n >= switches and manager.records.quiet(0.3)
-    wait(manager.alive, "", 1)
-    wait(lambda: manager.records.quiet(0.3), "%s is quiet" % manager.name, deadline)
-    begin[0] = manager.records.count()
-    wait(swept, "%s makes a light sweep and is quiet" % manager.name, deadline, poll=0.05)
+        return manager.alive() and records.count() - begin >= switches and records.quiet(0.3) and seen()["SwitchInfo.Get"] >= switches
+    wait(lambda: manager.alive() and records.quiet(0.3), "%s is quiet" % manager.name, deadline, poll=0.05)
+    begin = records.count()
+    wait(swept, lambda: "%s makes a light sweep and is quiet; it sent %s: %s" % (manager.name, dict(seen()), manager.tail()), deadline, poll=0.05)
 
 
 def event(manager, sim, fabric, lines, links, deadline=180):
@@ -489,19 +492,21 @@ def simulator(work, name, *args):
 
 
 class SimulatedReaction:
-    """From the history of sweeps: what all sweeps after the event took together. The end of the last table block counts from the trap (`reaction_seconds`), or where the history
-    does not tell that, from the beginning of the first sweep to the end of the last that wrote a block."""
+    """From the history of sweeps: what all sweeps after the event took together. The last table block: from the trap (`reaction_seconds`) where one sweep did it all, else from the
+    beginning of the first sweep to the end of the last that wrote a block. With `told` (traps lost): from then to the end of that sweep."""
 
-    def __init__(self, sweeps, began):
+    def __init__(self, sweeps, began, told=None):
         self.sweeps = sweeps
         self.mads = sum(s["mads"] for s in sweeps)
         self.lft_sets = sum(s["lft_blocks_set"] for s in sweeps)
-        writing = [s for s in sweeps if s["lft_blocks_set"]]
         self.last_lft = 0.0
         self.seconds = began(sweeps[-1]) - began(sweeps[0]) + sweeps[-1]["seconds"]
+        writing = [s for s in sweeps if s["lft_blocks_set"]]
         if writing:
             last = writing[-1]
-            self.last_lft = last.get("reaction_seconds") or began(last) - began(sweeps[0]) + last["seconds"]
+            self.last_lft = began(last) - (told or began(sweeps[0])) + last["seconds"]
+            if not told and last is sweeps[0] and last.get("reaction_seconds"):
+                self.last_lft = last["reaction_seconds"]
 
 
 def seconds_of(rfc3339):
@@ -509,22 +514,30 @@ def seconds_of(rfc3339):
     return calendar.timegm(time.strptime(m[1], "%Y-%m-%dT%H:%M:%S")) + float(m[2] or 0)
 
 
-def lose_traps(weft, on):
-    """Tells the simulated fabric to lose traps; False when it cannot."""
-    return False
+def lose_traps(weft, nodes, on):
+    """Tells the simulated fabric to lose all traps of these nodes, or none; False when it cannot."""
+    try:
+        for node in nodes:
+            weft.api.ask("POST", "/fabrics/default/sim/actions", dict(verb="trap-lose", node="0x" + node[2:], **({} if on else dict(count=0))))
+        return True
+    except RuntimeError as e:
+        if ": 404 " in str(e):
+            return False
+        raise
 
 
-def simulated_events(weft, what, cables, up, links, traps_lost=False):
+def simulated_events(weft, fabric, what, cables, up, links, traps_lost=False):
     """Cables [(node, port)] out or in, as fast as the API takes it; a SimulatedReaction once weft is done, None when traps cannot be lost."""
-    if traps_lost and not lose_traps(weft, True):
+    ends = {n for node, port in cables for n in (node, fabric.link[node][port][0])}
+    if traps_lost and not lose_traps(weft, ends, True):
         return None
-    mark = weft.mark()
+    mark, told = weft.mark(), time.time()
     for node, port in cables:
         weft.api.ask("POST", "/fabrics/default/sim/link", dict(node="0x" + node[2:], port=port, up=up))
     still_done(weft, mark, links)
-    r = SimulatedReaction(weft.sweeps_since(mark), lambda s: seconds_of(s["began_at"]))
+    r = SimulatedReaction(weft.sweeps_since(mark), lambda s: seconds_of(s["began_at"]), told if traps_lost else None)
     if traps_lost:
-        lose_traps(weft, False)
+        lose_traps(weft, ends, False)
     note("simulated, %s:" % what)
     tell_sweeps(r.sweeps)
     return r
