@@ -22,6 +22,8 @@ struct moving {
     const struct fabric_tables *old, *new_tables;
     const bool *source; // per switch: it has end ports
     uint64_t *moved;    // per block
+    uint32_t blocks, tasks;
+    bool *differs; // per task, then per LID
 };
 
 static uint32_t next_switch(const struct fabric *f, uint32_t s, uint8_t out)
@@ -61,22 +63,24 @@ static enum verdict follow(const struct moving *m, uint16_t lid, uint32_t from, 
     return r;
 }
 
-// Marks the LIDs of a block that differ; false when none does.
-static bool differing(const struct moving *m, uint32_t lid0, bool ret[BLOCK])
+// LIDs in which the rows of one task's switches differ.
+static void compare_task(void *arg, unsigned i)
 {
-    bool any = false;
-    memset(ret, 0, BLOCK * sizeof(*ret));
-    for (uint32_t s = 0; s < m->f->num_switches; s++) {
-        if (lid0 < m->old->lids && lid0 < m->new_tables->lids &&
-            memcmp(tables_row(m->old, s) + lid0, tables_row(m->new_tables, s) + lid0, BLOCK) == 0)
-            continue;
-        for (uint32_t l = 0; l < BLOCK; l++) {
-            uint16_t lid = (uint16_t)(lid0 + l);
-            ret[l] |= tables_port(m->old, s, lid) != tables_port(m->new_tables, s, lid);
-            any |= ret[l];
+    const struct moving *m = arg;
+    uint32_t n = m->f->num_switches, lids = (uint32_t)m->blocks * BLOCK;
+    uint32_t both = m->old->lids < m->new_tables->lids ? m->old->lids : m->new_tables->lids;
+    bool *differs = m->differs + (size_t)i * lids;
+    both = both < lids ? both : lids;
+    for (uint32_t s = (uint32_t)((uint64_t)n * i / m->tasks); s < (uint64_t)n * (i + 1) / m->tasks; s++) {
+        const uint8_t *x = tables_row(m->old, s), *y = tables_row(m->new_tables, s);
+        for (uint32_t lid0 = 0; lid0 < lids; lid0 += BLOCK) {
+            if (lid0 < both && memcmp(x + lid0, y + lid0, BLOCK) == 0)
+                continue;
+            for (uint32_t l = lid0; l < lid0 + BLOCK; l++)
+                differs[l] |=
+                    tables_port(m->old, s, (uint16_t)l) != tables_port(m->new_tables, s, (uint16_t)l);
         }
     }
-    return any;
 }
 
 static void moved_task(void *arg, unsigned block)
@@ -84,15 +88,17 @@ static void moved_task(void *arg, unsigned block)
     const struct moving *m = arg;
     const struct fabric *f = m->f;
     uint32_t lid0 = block * BLOCK, n = f->num_switches;
-    bool differs[BLOCK];
-    if (!differing(m, lid0, differs))
-        return;
-    struct arena *a = arena_new();
-    uint8_t *verdict = ARENA_NEW_N(a, n, uint8_t);
-    uint32_t *path = ARENA_NEW_N(a, n, uint32_t);
+    struct arena *a = NULL;
+    uint8_t *verdict = NULL;
+    uint32_t *path = NULL;
     for (uint32_t lid = lid0; lid < lid0 + BLOCK; lid++) {
-        if (lid == 0 || lid > f->top_lid || f->lid_port[lid] == ID_NONE || !differs[lid - lid0])
+        if (lid == 0 || lid > f->top_lid || f->lid_port[lid] == ID_NONE || !m->differs[lid])
             continue;
+        if (!a) {
+            a = arena_new();
+            verdict = ARENA_NEW_N(a, n, uint8_t);
+            path = ARENA_NEW_N(a, n, uint32_t);
+        }
         memset(verdict, UNKNOWN, n);
         for (uint32_t s = 0; s < n; s++)
             m->moved[block] += m->source[s] && follow(m, (uint16_t)lid, s, verdict, path) == MOVED;
@@ -100,16 +106,28 @@ static void moved_task(void *arg, unsigned block)
     arena_free(a);
 }
 
+static void run(struct par *par, unsigned n, void (*task)(void *arg, unsigned i), void *arg)
+{
+    if (par) {
+        par->run(par, n, task, arg);
+        return;
+    }
+    for (unsigned i = 0; i < n; i++)
+        task(arg, i);
+}
+
 uint64_t route_paths_moved(const struct fabric *f, const struct fabric_tables *old,
                            const struct fabric_tables *new_tables, struct par *par)
 {
-    uint32_t n = f->num_switches, blocks = f->top_lid / BLOCK + 1u;
+    uint32_t n = f->num_switches, blocks = f->top_lid / BLOCK + 1u, lids = blocks * BLOCK;
     if (n == 0 || old->num_switches != n || new_tables->num_switches != n || old == new_tables)
         return 0;
     struct arena *a = arena_new();
     bool *source = ARENA_NEW_N(a, n, bool);
-    struct moving m = {.f = f, .old = old, .new_tables = new_tables, .source = source};
+    struct moving m = {.f = f, .old = old, .new_tables = new_tables, .source = source, .blocks = blocks};
+    m.tasks = par && par->width > 1 ? par->width : 1;
     m.moved = ARENA_NEW_N(a, blocks, uint64_t);
+    m.differs = ARENA_NEW_N(a, (size_t)m.tasks * lids, bool);
     for (uint32_t s = 0; s < n; s++) {
         const struct node *nd = fabric_switch(f, s);
         for (unsigned num = 1; num <= nd->num_ports && !source[s]; num++) {
@@ -117,12 +135,10 @@ uint64_t route_paths_moved(const struct fabric *f, const struct fabric_tables *o
             source[s] = far && far->type != NODE_SWITCH;
         }
     }
-    if (par) {
-        par->run(par, blocks, moved_task, &m);
-    } else {
-        for (uint32_t i = 0; i < blocks; i++)
-            moved_task(&m, i);
-    }
+    run(par, m.tasks, compare_task, &m);
+    for (size_t i = lids; i < (size_t)m.tasks * lids; i++)
+        m.differs[i % lids] |= m.differs[i];
+    run(par, blocks, moved_task, &m);
     uint64_t moved = 0;
     for (uint32_t i = 0; i < blocks; i++)
         moved += m.moved[i];

@@ -161,14 +161,21 @@ static void table_turns(const struct planning *p, uint64_t *old_dep, uint64_t *n
     }
 }
 
-// Old turns that differ from the new ones', at switches that change and into them: added to dep, or, without
-// it, whether one of them must not be.
+static uint32_t num_changing(const struct planning *p, uint32_t lid)
+{
+    return p->first ? p->first[lid + 1] - p->first[lid] : p->n;
+}
+
+// Old turns that differ from the new ones', at switches that change and into them, or, where those are many,
+// all: added to dep, or, without it, whether one of them must not be.
 static bool old_turns(const struct planning *p, uint32_t lid, uint64_t *dep)
 {
-    bool bad = false;
+    bool bad = false, all = num_changing(p, lid) * p->ports > p->n;
+    uint32_t ways = all ? 1 : p->ports;
     struct turn t;
-    for (uint32_t k = 0, v; (v = plan_changing(p, lid, &k)) != NO_SWITCH;) {
-        for (uint32_t i = 0; i < p->ports; i++) {
+    for (uint32_t k = 0, v;
+         (v = all ? (k < p->n ? k++ : NO_SWITCH) : plan_changing(p, lid, &k)) != NO_SWITCH;) {
+        for (uint32_t i = 0; i < ways; i++) {
             uint32_t x = i == 0 ? v : plan_far(p, v, (uint8_t)i);
             if (x == NO_SWITCH || (i > 0 && plan_far(p, x, plan_old(p, x, lid)) != v) ||
                 !turn_of(p, x, lid, true, &t))
@@ -217,25 +224,9 @@ static bool sort_channels(const struct planning *p, const uint64_t *dep, const u
 // An order of channels that the turns of both tables keep to; else one that the new tables' turns keep to, if
 // the old ones were free of cycles too: then what turns against it in the old tables goes first. False when
 // there is none of either kind, or when the mixes do not matter.
-static bool find_order(struct planning *p, uint32_t *order)
+static bool order_with(struct planning *p, uint64_t *dep, uint64_t *new_dep, bool old_sound, uint32_t *order)
 {
-    size_t size = (size_t)p->n * p->ports * p->words;
-    const uint64_t *proved = NULL;
-    if (p->state && p->entries * p->ports < (uint64_t)p->n * p->lids) // else there is nothing to be spared
-        proved = vstate_turns(p->state, p->n, p->ports, p->words);
-    uint64_t *new_dep = ARENA_NEW_N(p->a, size + 1, uint64_t), *dep = ARENA_NEW_N(p->a, size + 1, uint64_t);
-    bool old_sound = true;
-    if (proved && sort_channels(p, proved, NULL, order)) {
-        memcpy(new_dep, proved, size * sizeof(*proved));
-        for (uint32_t lid = 1; lid < p->lids; lid++) {
-            if (p->changed[lid] & OLD_SENDS)
-                old_turns(p, lid, dep);
-        }
-    } else { // what a proof leaves may be more than there need be: the tables themselves decide
-        table_turns(p, dep, new_dep);
-        old_sound = sort_channels(p, dep, NULL, order);
-    }
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < (size_t)p->n * p->ports * p->words; i++)
         dep[i] |= new_dep[i];
     p->dep = dep;
     if (sort_channels(p, dep, p->mix, order))
@@ -245,6 +236,25 @@ static bool find_order(struct planning *p, uint32_t *order)
     p->dep = new_dep;
     p->stale = old_sound && sort_channels(p, new_dep, NULL, order);
     return p->stale;
+}
+
+static bool find_order(struct planning *p, uint32_t *order)
+{
+    size_t size = (size_t)p->n * p->ports * p->words;
+    const uint64_t *proved = p->state ? vstate_turns(p->state, p->n, p->ports, p->words) : NULL;
+    uint64_t *new_dep = ARENA_NEW_N(p->a, size + 1, uint64_t), *dep = ARENA_NEW_N(p->a, size + 1, uint64_t);
+    if (proved && sort_channels(p, proved, NULL, order)) {
+        memcpy(new_dep, proved, size * sizeof(*proved));
+        for (uint32_t lid = 1; lid < p->lids; lid++) {
+            if (p->changed[lid] & OLD_SENDS)
+                old_turns(p, lid, dep);
+        }
+        return order_with(p, dep, new_dep, true, order);
+    }
+    // What a proof leaves may be more than there need be: the tables themselves decide.
+    table_turns(p, dep, new_dep);
+    bool old_sound = sort_channels(p, dep, NULL, order);
+    return order_with(p, dep, new_dep, old_sound, order);
 }
 
 static void turn_task(void *arg, unsigned block)
