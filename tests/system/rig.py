@@ -232,14 +232,16 @@ class UnixConnection(http.client.HTTPConnection):
 class Weftd:
     """weftd as a daemon, with its API on a unix socket. On ibsim, or with its own simulator."""
 
-    def __init__(self, folder, *args, ibsim=None, host=None, name="weftd"):
+    def __init__(self, folder, *args, ibsim=None, host=None, name="weftd", preload=None, env=None):
         self.dir = pathlib.Path(folder)
         self.dir.mkdir(parents=True, exist_ok=True)
         self.socket = self.dir / f"{name}.sock"
         self.state = self.dir / "state"
         self.state.mkdir(exist_ok=True)
         self.log_path = self.dir / f"{name}.log"
-        env = weftd_env(self.dir, ibsim, host)
+        env = {**weftd_env(self.dir, ibsim, host), **{k: str(v) for k, v in (env or {}).items()}}
+        if preload:
+            env["LD_PRELOAD"] = f"{preload}:{env['LD_PRELOAD']}"
         command = [WEFTD, "--state", self.state, "--socket", self.socket, "--http", "127.0.0.1:0", *args]
         with open(self.log_path, "ab") as log:
             self.proc = subprocess.Popen([str(c) for c in command], env=env, cwd=self.dir, stdin=subprocess.DEVNULL,

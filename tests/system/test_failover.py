@@ -3,6 +3,8 @@
 and by infiniband-diags."""
 import random
 import re
+import struct
+import subprocess
 import time
 
 import pytest
@@ -19,6 +21,9 @@ REPAIRED = 20  # seconds; what it takes is the bench's matter
 
 # Whether a repair moves only the paths that crossed what failed, and the return brings back the tables as they were. Off: these are not looked at.
 STABLE_REPAIR = False
+
+# Whether packets on their way to an adapter are kept from turning from down to up also while tables are being written. Off: only circles are looked for.
+LEGAL_TURNS_MEANWHILE = False
 
 # net -> what fails: a link between switches (switch, port), a host (its leaf's port), a whole switch (its name, None)
 FAILS = {
@@ -241,3 +246,167 @@ def test_killed_during_the_repair(tmp_path, name):
                         site.wait_home()
                     assert weftd.lids() == site.home.port_guid
                 sim.forget_dead_clients()
+
+
+# --- the order of writes ---
+
+
+class Writes:
+    """Replays Sets of forwarding tables over a dump. A Set that is not answered yet may have been carried out or not: both entries count."""
+    HEAD = struct.Struct("=BBHI")
+
+    def __init__(self, net, dump):
+        self.net, self.dump = net, dump
+        self.table = {n.name: dict(dump.node[n.name]["lft"]) for n in net.switches}
+        self.out = {}  # tid -> (switch, {lid: port})
+        self.by_lid = dump.end
+        self.level = {n.name: ("leaf", "agg", "core").index(n.name.split("-")[0]) for n in net.switches}
+        self.leaves = [name for name, level in self.level.items() if level == 0]
+        self.sets = 0
+
+    def target(self, mad, lid):
+        """The switch that a datagram reaches: along its LID, or its directed route from the manager."""
+        if mad[1] == 0x01:
+            return self.by_lid[lid][0]
+        at = SM_HOST
+        for hop in range(1, mad[7] + 1):
+            at = self.net.node[at].peer[mad[128 + hop]][0]
+        return at
+
+    def possible(self, switch, lid):
+        ports = {self.table[switch].get(lid, 255)}
+        return ports | {new[lid] for s, new in self.out.values() if s == switch and lid in new}
+
+    def take(self, record):
+        received, _, lid, _ = self.HEAD.unpack_from(record)
+        mad = record[self.HEAD.size:]
+        tid = mad[12:16]
+        if received:
+            if tid in self.out:
+                switch, new = self.out.pop(tid)
+                self.table[switch].update(new)
+            return
+        switch, first = self.target(mad, lid), struct.unpack_from(">I", mad, 20)[0] * 64
+        new = {first + i: port for i, port in enumerate(mad[64:128])}
+        changed = [x for x in new if self.possible(switch, x) != {new[x]}]
+        self.out[tid] = (switch, new)
+        self.sets += 1
+        for x in changed:
+            if x in self.dump.end:
+                self.judge(x)
+
+    def judge(self, lid):
+        """No loop in what any mixture of old and new entries can do to a packet for lid; no turn from down to up on its way to an adapter."""
+        to_adapter = not self.net.node[self.dump.end[lid][0]].switch
+        state = {}
+
+        def walk(switch, path):
+            if state.get(switch) == 1:
+                raise AssertionError(f"LID {lid} can circle: {path + [switch]}")
+            if switch in state:
+                return
+            state[switch] = 1
+            for port in self.possible(switch, lid) - {0, 255}:
+                peer, _ = self.net.node[switch].peer.get(port, (None, 0))
+                if peer is not None and self.net.node[peer].switch:
+                    walk(peer, path + [switch])
+            state[switch] = 2
+        for leaf in self.leaves:
+            walk(leaf, [])
+        if to_adapter and (LEGAL_TURNS_MEANWHILE or not self.out):
+            self.judge_turns(lid)
+
+    def picture(self, lid):
+        """What each switch on a possible way does with a LID: its entry, and the one under way."""
+        told = {}
+        for switch in self.table:
+            ports = {self.table[switch].get(lid, 255): "has"} | {p: "on its way" for p in self.possible(switch, lid) - {self.table[switch].get(lid, 255)}}
+            told[switch] = {self.net.node[switch].peer.get(p, (f"port {p}",))[0]: w for p, w in ports.items()}
+        return f"{self.dump.end[lid]}: {told}"
+
+    def judge_turns(self, lid):
+        todo, seen = [(leaf, True) for leaf in self.leaves], set()
+        while todo:
+            switch, may_rise = todo.pop()
+            for port in self.possible(switch, lid) - {0, 255}:
+                peer, _ = self.net.node[switch].peer.get(port, (None, 0))
+                if peer is None or not self.net.node[peer].switch:
+                    continue
+                rises = self.level[peer] > self.level[switch]
+                assert may_rise or not rises, f"LID {lid} can turn from down to up at {switch}, to {peer}: {self.picture(lid)}"
+                if (peer, rises) not in seen:
+                    seen.add((peer, rises))
+                    todo.append((peer, rises))
+
+
+def lft_writes_shim(folder):
+    so = folder / "lft_writes.so"
+    source = rig.ROOT / "tests/system/lft_writes.c"
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", so, source, "-ldl"], check=True, timeout=rig.DEADLINE)
+    return so
+
+
+def test_no_mixture_of_old_and_new_loops(tmp_path):
+    """On the net where it can: while tables are being written, no packet circles, whichever of the writes under way have been carried out."""
+    choose = random.Random(23)
+    net = BY_NAME["crossed"]()
+    log = tmp_path / "writes"
+    with Ibsim(net, tmp_path / "ibsim") as sim:
+        with Weftd(tmp_path, ibsim=sim, host=SM_HOST, preload=lft_writes_shim(tmp_path), env={"LFT_WRITES": log}) as weftd:
+            site = Site(sim, weftd)
+            own = net.node[SM_HOST].peer[1][0]
+            fails = [(a, p) for a, p, _, _ in net.trunks() if own not in (a, net.node[a].peer[p][0])]
+            fails = choose.sample(fails, 12) + [("agg-p2-2", None), ("core-3", None), ("leaf-p2-1", 10)]
+            sets, dump, cuts = 0, site.home, []
+            for i, where in enumerate(fails * 2):
+                begin = log.stat().st_size
+                there = next((c for c in cuts if (c[0][0], c[0][1]) == where or where == (c[0][0], None)), None)
+                if there is None and where[1] is not None and where[1] not in net.node[where[0]].peer:
+                    continue  # its switch is away
+                if there is not None or len(cuts) == 3:  # not more than three at a time
+                    back = there or cuts[0]
+                    cuts.remove(back)
+                    site.join(back)
+                else:
+                    cuts.append(site.cut(*where))
+                after = site.wait_repaired()
+                replay = Writes(net, dump)
+                data = log.read_bytes()[begin:]
+                done = [c[0][:2] for c in cuts]
+                for k in range(0, len(data), 264):
+                    try:
+                        replay.take(data[k:k + 264])
+                    except AssertionError as e:
+                        raise AssertionError(f"event {i}, {where}; out are now {done}: {e}") from None
+                # The replay is right when it ends where ibsim is.
+                for n in net.switches:
+                    told = {lid: port for lid, port in replay.table[n.name].items() if port != 255}
+                    assert told == after.node[n.name]["lft"], n.name
+                sets, dump = sets + replay.sets, after
+            assert sets > 100
+            print(f"{sets} Sets replayed")
+            for cut in cuts:
+                site.join(cut)
+            site.wait_home()
+
+
+def test_the_replay_sees(ibsim, tmp_path):
+    """A circle and a turn that are planted: one switch has turned back up, the other still points down."""
+    sim = ibsim("crossed")
+    with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
+        weftd.wait_up()
+        replay = Writes(sim.net, sim.dump())
+    lid = replay.dump.lid[next(n.name for n in sim.net.cas if n.peer[1][0] == "leaf-p2-1"), 1]
+    replay.judge(lid)
+    # a core sends it down to an aggregation switch of pod 2; there a new entry, back up to that core, is on its way
+    core, down = next((s, replay.table[s][lid]) for s in replay.table if s.startswith("core"))
+    agg, up = sim.net.node[core].peer[down]
+    replay.out[b"tid1"] = (agg, {lid: up})
+    with pytest.raises(AssertionError, match="circle"):
+        replay.judge(lid)
+    # up to another core, which sends it down: no circle, but a turn
+    other = next(p for p, (peer, _) in sim.net.node[agg].peer.items() if peer.startswith("core") and peer != core)
+    replay.out[b"tid1"] = (agg, {lid: other})
+    replay.table[sim.net.node[agg].peer[other][0]][lid] = 255
+    with pytest.raises(AssertionError, match="turn"):
+        replay.judge_turns(lid)
