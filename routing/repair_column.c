@@ -252,6 +252,27 @@ static void all_anew(struct rrepair *r)
     r->anew++;
 }
 
+// A suspect entry is looked at, but for one whose cable is alive and only its two ends have changed places in
+// the order: if it leads down now to a switch that goes down it stays, until that one is found not to; if it
+// leads up now it stays, and those that came down to it are looked at.
+static void plant(struct rrepair *r, uint32_t s)
+{
+    const struct rlive *v = r->v;
+    const uint32_t *pos = v->o.pos;
+    uint32_t w = rideal_next(v, s, r->lid);
+    if (w != ID_NONE && pos[w] > pos[s]) {
+        look_above(r, s);
+        return;
+    }
+    if (w != ID_NONE && w != r->t) {
+        uint32_t x = rideal_next(v, w, r->lid);
+        if (x != ID_NONE && pos[x] < pos[w])
+            return;
+    }
+    if (w != r->t)
+        mark(r->down_todo, v, s);
+}
+
 void rrepair_column(struct rrepair *r, uint16_t lid, uint32_t t, const uint32_t *seed, uint32_t num, bool all)
 {
     const struct rlive *v = r->v;
@@ -262,7 +283,7 @@ void rrepair_column(struct rrepair *r, uint16_t lid, uint32_t t, const uint32_t 
     if (!all) {
         for (uint32_t i = 0; i < num; i++) {
             if (seed[i] != t && v->g.comp[seed[i]] == v->g.comp[t])
-                mark(r->down_todo, v, seed[i]);
+                plant(r, seed[i]);
         }
         run_down(r);
         run_up(r);

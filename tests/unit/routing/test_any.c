@@ -310,6 +310,34 @@ static void expect_routed(const struct fabric *f, const struct route_opts *opts,
     arena_free(a);
 }
 
+// Some of it fails: the repaired tables are proved, and are the ideal again when all is back.
+static void expect_repaired(const struct fabric *f, const struct route_opts *opts, struct rng *rng,
+                            const char *what)
+{
+    struct route_result ideal, r;
+    struct route_base *b;
+    struct rig_fault fault[4];
+    struct verify_opts v = {.all_switches = true};
+    struct route_proof p;
+    assert_int_equal(route_compute(f, opts, &ideal, NULL), 0);
+    assert_int_equal(route_base_new(f, &ideal, opts, &b, NULL), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        rig_fault_make(f, rng, &fault[i]);
+        const struct fabric *live = rig_live(f, fault, i + 1);
+        assert_int_equal(route_repair_from(b, live, NULL, &r, NULL), 0);
+        if (!route_verify(live, r.tables, &v, &p) || p.unreached != 0)
+            fail_msg("%s, %u faults: fault %d, %llu unreached: %s", what, i + 1, p.fault,
+                     (unsigned long long)p.unreached, p.counter_example);
+        tables_unref(r.tables);
+        fabric_unref(live);
+    }
+    assert_int_equal(route_repair_from(b, f, NULL, &r, NULL), 0);
+    assert_ptr_equal(r.tables, ideal.tables);
+    tables_unref(r.tables);
+    tables_unref(ideal.tables);
+    route_base_free(b);
+}
+
 // Up to three roots anywhere.
 static void expect_routed_from_roots(const struct fabric *f, struct rng *rng, const char *what)
 {
@@ -318,6 +346,8 @@ static void expect_routed_from_roots(const struct fabric *f, struct rng *rng, co
     for (o.num_roots = 0; o.num_roots < 1 + rng_below(rng, 3);)
         roots[o.num_roots++] = fabric_switch(f, rng_below(rng, f->num_switches))->guid;
     expect_routed(f, &o, what);
+    if (rng_below(rng, 3) == 0 && f->num_links > f->num_end_nodes)
+        expect_repaired(f, &o, rng, what);
 }
 
 // A copy of the fabric whose tiers are anything.
@@ -346,6 +376,8 @@ static void any_graph(void **state)
             const struct fabric *f = make(&kinds[k], &rng);
             snprintf(what, sizeof(what), "%s, seed %u", kinds[k].name, seed);
             expect_routed(f, &(struct route_opts){.engine = ROUTE_UPDN}, what);
+            if (seed % 3 == 0 && f->num_links > f->num_end_nodes)
+                expect_repaired(f, &(struct route_opts){.engine = ROUTE_UPDN}, &rng, what);
             strcat(what, ", roots");
             expect_routed_from_roots(f, &rng, what);
             strcpy(strrchr(what, ','), ", tiers at random");
