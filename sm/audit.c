@@ -12,6 +12,8 @@
 // leaves undefined at a switch's external ports.
 //
 // A round goes through the snapshot's nodes in order of GUID, so that nodes that come and go shift nothing.
+// A device that answers Set with what was asked and keeps something else is found out here: a setting that is
+// wrong in STUBBORN_ROUNDS rounds in a row counts as not kept, but for the LIDs, without which nothing works.
 // struct sm_audit is the manager's, made with the first step, freed by sm_audit_done().
 #include <errno.h>
 #include <stdarg.h>
@@ -26,6 +28,8 @@
 #define DEV_WINDOW 2
 #define STEP_MAX (5 * MONO_S) // a pause is not made up for
 #define FIELDS_MAX 96
+#define STUBBORN 64       // settings that are remembered
+#define STUBBORN_ROUNDS 3 // in a row
 #define PORTS 256
 
 enum unit { UNIT_NODE, UNIT_DESC, UNIT_SWITCH, UNIT_PORT, UNIT_P_KEY, UNIT_LFT };
@@ -46,8 +50,15 @@ struct one { // a device that is being audited; guid 0 = free
     char text[240]; // the first of them
 };
 
+struct stubborn { // a setting that was found wrong again; guid 0 = free
+    uint64_t guid, round;
+    uint32_t field; // PORTCFG_*
+    uint8_t num, times;
+};
+
 struct sm_audit {
     struct sm_audit_stats stats;
+    struct stubborn stubborn[STUBBORN];
     struct one one[AT_ONCE];
     unsigned busy;
     bool running; // a round
@@ -248,8 +259,48 @@ static void switch_answer(struct one *o, const struct sm_dev *d, const uint8_t *
         differs(o, "LifeTimeValue is %u instead of %u", si.life_time_value, d->si.life_time_value);
 }
 
-static void port_answer(struct sm *sm, struct one *o, const struct sm_dev *d, unsigned num,
-                        const uint8_t *data)
+// Whether this setting is given up. Rows of earlier rounds give way.
+static bool is_stubborn(struct sm *sm, struct sm_dev *d, unsigned num, uint32_t field)
+{
+    struct sm_audit *a = sm->audit;
+    struct stubborn *room = NULL;
+    uint64_t round = a->stats.rounds + 1;
+
+    if (field == 0 || (field & (PORTCFG_LID | PORTCFG_MASTER_SM_LID)))
+        return false;
+    for (unsigned i = 0; i < STUBBORN; i++) {
+        struct stubborn *b = &a->stubborn[i];
+        if (b->guid != 0 && b->round + 1 < round)
+            b->guid = 0;
+        if (b->guid == d->guid && b->num == num && b->field == field) {
+            b->times += b->round < round;
+            b->round = round;
+            if (b->times < STUBBORN_ROUNDS)
+                return false;
+            b->guid = 0;
+            return true;
+        }
+        room = b->guid == 0 ? b : room;
+    }
+    if (room != NULL)
+        *room = (struct stubborn){
+            .guid = d->guid, .round = round, .field = field, .num = (uint8_t)num, .times = 1};
+    return false;
+}
+
+static void give_up(struct sm *sm, struct sm_dev *d, unsigned num, uint32_t field)
+{
+    char where[160], name[80];
+
+    d->port[num].not_kept |= field;
+    sm_event(
+        sm, "settings-not-kept", "warning", sm_port_text(d, num, where, sizeof(where)),
+        "was found with another %s %u audits in a row though it was set each time: it does not keep it, or "
+        "somebody else changes it; not asked again until it resets",
+        portcfg_names(field, name, sizeof(name)), STUBBORN_ROUNDS);
+}
+
+static void port_answer(struct sm *sm, struct one *o, struct sm_dev *d, unsigned num, const uint8_t *data)
 {
     const struct sm_port *p = &d->port[num];
     const struct mad_attr *attr = &mad_attr_port_info;
@@ -273,6 +324,10 @@ static void port_answer(struct sm *sm, struct one *o, const struct sm_dev *d, un
         if ((skip & SKIP_ALWAYS) || (external && (skip & SKIP_EXTERNAL)) || (skip & p->not_kept) ||
             (down && !(skip & KEPT)) || mad_field_get(f, &is, 0) == mad_field_get(f, &was, 0))
             continue;
+        if (is_stubborn(sm, d, num, skip & KEPT)) {
+            give_up(sm, d, num, skip & KEPT);
+            continue;
+        }
         o->port[num] = true;
         mad_field_text(f, &is, 0, found, sizeof(found));
         mad_field_text(f, &was, 0, held, sizeof(held));

@@ -150,7 +150,9 @@ static struct sm_dev *own_port(const struct sm *sm, unsigned *ret_num)
 // The port with this LID, in the last finished generation.
 static struct sm_dev *dev_at(struct sm *sm, uint16_t lid, unsigned *ret_num)
 {
-    struct sm_dev *d = lid == sm->own_lid ? own_port(sm, ret_num) : sm_dev_by_lid(sm, lid, ret_num);
+    struct sm_dev *d = lid == sm->own_lid ? own_port(sm, ret_num) : NULL;
+    if (d == NULL)
+        d = sm_dev_by_lid(sm, lid, ret_num);
     return d != NULL && *ret_num <= d->ni.num_ports ? d : NULL;
 }
 

@@ -249,6 +249,81 @@ static void test_p_keys(void **state)
     p_keys(ROLE_LEAF);
 }
 
+// A device that answers Set with what was asked and Get with something else.
+struct two_faced {
+    uint32_t set[4096]; // TIDs of Sets, the last ones
+    unsigned n;
+};
+#define FALSE_PORT 2
+#define FALSE_HOQ_LIFE 3
+
+static uint32_t tid_of(const uint8_t *mad)
+{
+    struct mad_hdr h;
+    mad_hdr_decode(mad, &h);
+    return (uint32_t)h.tid;
+}
+
+static bool note_sets(struct rig *r, const uint8_t *mad, const struct mad_addr *to)
+{
+    struct two_faced *f = r->user;
+    (void)to;
+    if (mad[3] == MAD_METHOD_SET)
+        f->set[f->n++ % 4096] = tid_of(mad);
+    return false;
+}
+
+static bool lie(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status)
+{
+    struct two_faced *f = r->user;
+    struct mad_port_info pi;
+    struct mad_smp s;
+    uint8_t copy[MAD_SIZE];
+
+    mad_smp_decode(mad, &s);
+    if (status != 0 || s.method != MAD_METHOD_GET_RESP || s.attr_id != MAD_ATTR_PORT_INFO ||
+        (s.attr_mod & 0xff) != FALSE_PORT)
+        return false;
+    for (unsigned i = 0; i < 4096; i++)
+        if (f->set[i] == tid_of(mad))
+            return false;
+    memcpy(copy, mad, MAD_SIZE);
+    mad_port_info_decode(copy + MAD_SMP_DATA_OFFSET, &pi);
+    if (pi.port_state <= MAD_PORT_DOWN)
+        return false;
+    pi.hoq_life = FALSE_HOQ_LIFE;
+    mad_port_info_encode(&pi, copy + MAD_SMP_DATA_OFFSET);
+    rig_deliver(r, copy, from, status);
+    return true;
+}
+
+// It is not written to for ever: told twice as drift, then once as not kept.
+static void test_two_faced(void **state)
+{
+    struct rig r;
+    static struct two_faced f;
+    (void)state;
+    memset(&f, 0, sizeof(f));
+    rig_init(&r, "rail-16", &wire);
+    r.opts.audit_interval_ns = ROUND;
+    r.user = &f;
+    r.take_send = note_sets;
+    r.take_recv = lie;
+    rig_up(&r);
+    rig_sweeps(&r, 1, 300);
+    rounds(&r, 4);
+    uint64_t drift = rig_events_of(&r, "drift"), given_up = rig_events_of(&r, "settings-not-kept"),
+             written = sets(&r);
+    assert_true(given_up > 0);
+    assert_int_equal(drift, 2 * given_up);
+    rounds(&r, 4);
+    assert_int_equal(rig_events_of(&r, "drift"), drift);
+    assert_int_equal(rig_events_of(&r, "settings-not-kept"), given_up);
+    assert_int_equal(sets(&r), written);
+    rig_judge(&r, NULL, 0);
+    rig_done(&r);
+}
+
 // A link that dies while the audit goes round is no drift, and a round ends in spite of sweeps.
 static void test_changes(void **state)
 {
@@ -321,7 +396,8 @@ int main(void)
         cmocka_unit_test(test_table_entry), cmocka_unit_test(test_whole_tables),
         cmocka_unit_test(test_settings),    cmocka_unit_test(test_p_keys),
         cmocka_unit_test(test_changes),     cmocka_unit_test(test_silent),
-        cmocka_unit_test(test_off),         cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_off),         cmocka_unit_test(test_two_faced),
+        cmocka_unit_test(test_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
