@@ -52,14 +52,15 @@ struct transport *sim_attach(struct sim *s, uint64_t port_guid, struct err *e);
 
 // --- What operators and tests do to it. Names are NodeGUIDs and port numbers; 0, or -ENOENT when there is no
 // such element. What happens, happens now, in virtual time; what is told to happen later survives the
-// caller. ---
+// caller; times are up to 1,000,000 s (else -EINVAL). ---
 
 // Links
 int sim_link_set(struct sim *s, uint64_t node_guid, unsigned port,
                  bool up); // trap 128 from both ends when they can send one
-// Down now, up after down_ns, down again after another up_ns, `times` in all (1..1,000,000). 0 ns: in the
-// same instant, so that only INIT and the PortStateChange bit (and traps, if they arrive) tell. Another
-// sim_link_flap() or sim_link_set() of either end ends it. -EINVAL for what is out of range.
+// Down now, up after down_ns, down again after another up_ns, `times` in all (1..1,000,000; 1,000 when a
+// period is below 10 us). 0 ns: in the same instant, so that only INIT and the PortStateChange bit (and
+// traps, if they arrive) tell. Another sim_link_flap() or sim_link_set() of either end ends it. -EINVAL for
+// what is out of range.
 int sim_link_flap(struct sim *s, uint64_t node_guid, unsigned port, int64_t down_ns, int64_t up_ns,
                   unsigned times);
 // Moves the cable at a's port to z's port; what was in z's port hangs loose then. -EINVAL for the same port.
@@ -155,7 +156,7 @@ struct sim_sm {
     bool silent; // hears nothing and says nothing; its IsSM bit stays
     bool quiet;  // a change of priority sends no trap 144
     // A standby asks the master (MasterSMLID of its port) so often, and becomes master itself after so many
-    // requests without an answer; 0: never.
+    // requests without an answer; 0: never. poll_ns is at least 1 ms.
     int64_t poll_ns;
     unsigned poll_misses;
 };
@@ -189,7 +190,7 @@ int sim_sm_control(struct sim *s, uint64_t port_guid, uint16_t to_lid, unsigned 
 struct sim_hosts_opts { // all zero is Linux
     int64_t timeout_ns; // 0: 3 s
     int64_t spread_ns;  // hosts react after a random time up to this
-    double path_hz;     // PathRecord queries of each host, to others at random
+    double path_hz;     // PathRecord queries of each host, to others at random; up to 1000
     uint16_t p_key;     // of the IPoIB interface; 0: 0xffff
     bool no_ipv6;       // broadcast and 224.0.0.1 only
 };

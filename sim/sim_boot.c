@@ -73,7 +73,7 @@ int sim_node_boot(struct sim *s, uint64_t node_guid, int64_t down_ns, int64_t si
     struct sim_node *n = sim_node_by_guid(s, node_guid);
     if (!n)
         return -ENOENT;
-    if (down_ns < 0 || silent_ns < 0)
+    if (!time_ok(down_ns) || !time_ok(silent_ns))
         return -EINVAL;
     sim_touch(s);
     boot(s, n, down_ns, silent_ns);
@@ -124,7 +124,7 @@ int sim_host_reboot(struct sim *s, uint64_t node_guid, int64_t os_ns, const char
     struct sim_node *n = sim_node_by_guid(s, node_guid);
     if (!n)
         return -ENOENT;
-    if (is_switch(n) || os_ns < 0)
+    if (is_switch(n) || !time_ok(os_ns))
         return -EINVAL;
     sim_touch(s);
     if (!n->os_down)
@@ -220,7 +220,7 @@ int sim_node_replace(struct sim *s, uint64_t node_guid, uint64_t new_guid, int64
     struct sim_node *n = sim_node_by_guid(s, node_guid);
     if (!n)
         return -ENOENT;
-    if (new_guid == 0 || down_ns < 0)
+    if (new_guid == 0 || !time_ok(down_ns))
         return -EINVAL;
     if (labels_taken(s, n, new_guid))
         return -EEXIST;

@@ -26,6 +26,8 @@
 #define INFO_TRIES 3
 #define NEVER INT64_MAX
 #define JOIN_FULL 1
+#define PATH_HZ_MAX 1000
+#define PATH_HZ_MIN 1e-6
 
 enum { // components of MCMemberRecord (IBA 15.2.5.17)
     MC_MGID = 1 << 0,
@@ -156,7 +158,7 @@ static void start(struct sim *s, struct sim_host *h)
     h->job[JOB_INFO].backoff = INFO_TRIES;
     due_in(s, &h->job[JOB_BROADCAST], after);
     due_in(s, &h->job[JOB_INFO], after + INFO_DELAY);
-    if (s->hosts->o.path_hz > 0)
+    if (s->hosts->o.path_hz >= PATH_HZ_MIN)
         due_in(s, &h->job[JOB_PATH], after + random_ns(s, path_period(s->hosts)));
     wake_up(s, h);
 }
@@ -472,6 +474,11 @@ static void make_hosts(struct sim *s, struct sim_hosts *hs)
     }
 }
 
+static int64_t bounded(int64_t ns)
+{
+    return ns > SIM_TIME_MAX ? SIM_TIME_MAX : ns;
+}
+
 void sim_hosts_start(struct sim *s, const struct sim_hosts_opts *o)
 {
     sim_touch(s);
@@ -481,8 +488,10 @@ void sim_hosts_start(struct sim *s, const struct sim_hosts_opts *o)
         hs->o = *o;
     if (hs->o.timeout_ns <= 0)
         hs->o.timeout_ns = 3 * MONO_S;
-    if (hs->o.path_hz > 1e6)
-        hs->o.path_hz = 1e6;
+    hs->o.timeout_ns = bounded(hs->o.timeout_ns);
+    hs->o.spread_ns = bounded(hs->o.spread_ns);
+    if (hs->o.path_hz > PATH_HZ_MAX)
+        hs->o.path_hz = PATH_HZ_MAX;
     rng_init(&hs->rng, s->o.seed ^ 0x686f737473); // of its own: the rest of a run is as without hosts
     make_hosts(s, hs);
     s->hosts = hs;

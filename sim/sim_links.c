@@ -9,6 +9,8 @@
 #include "lib/xalloc.h"
 
 #define FLAPS_MAX 1000000
+#define FAST_FLAPS_MAX 1000 // each leads to traps: faster than SLOW_FLAP they would pile up
+#define SLOW_FLAP (10 * MONO_US)
 
 // --- cables ---
 
@@ -76,7 +78,9 @@ int sim_link_flap(struct sim *s, uint64_t node_guid, unsigned port, int64_t down
     struct sim_port *p = sim_port_by(s, node_guid, port);
     if (!p || p->peer == NONE)
         return -ENOENT;
-    if (down_ns < 0 || up_ns < 0 || times == 0 || times > FLAPS_MAX)
+    if (!time_ok(down_ns) || !time_ok(up_ns) || times == 0 || times > FLAPS_MAX)
+        return -EINVAL;
+    if (times > FAST_FLAPS_MAX && down_ns + up_ns < SLOW_FLAP)
         return -EINVAL;
     sim_touch(s);
     flap_end(s, p);

@@ -9,12 +9,14 @@
 
 #include "lib/hash.h"
 #include "lib/loop.h"
+#include "lib/mono.h"
 #include "lib/rng.h"
 #include "mad/mad.h"
 #include "sim/sim.h"
 
 #define NONE 0xffffffffu
-#define SIM_HOP_LIMIT 64 // LID-routed: more hops than that is a loop
+#define SIM_HOP_LIMIT 64                // LID-routed: more hops than that is a loop
+#define SIM_TIME_MAX (1000000 * MONO_S) // of what is told to happen later
 #define SIM_SPEEDS_HDR (MAD_SPEED_EXT_FDR | MAD_SPEED_EXT_EDR | MAD_SPEED_EXT_HDR)
 
 // Header bytes that routing reads and writes in place, without decoding the whole MAD at every hop.
@@ -289,6 +291,10 @@ static inline void sim_touch(struct sim *s)
 static inline bool node_silent(const struct sim *s, const struct sim_node *n)
 {
     return n->dead || s->now < n->silent_until;
+}
+static inline bool time_ok(int64_t ns)
+{
+    return ns >= 0 && ns <= SIM_TIME_MAX;
 }
 static inline void count_up(uint16_t *violations)
 {

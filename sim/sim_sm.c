@@ -17,6 +17,7 @@
 #include "lib/xalloc.h"
 
 #define NO_STATUS 0xffff
+#define POLL_MIN MONO_MS
 
 struct played_sm {
     struct sim_sm_view v;
@@ -248,7 +249,8 @@ bool sm_process(struct sim *s, struct flight *f, uint16_t *ret_status)
 
 static bool values_ok(const struct sim_sm *sm)
 {
-    return sm->state <= MAD_SM_MASTER && sm->priority <= 15 && sm->poll_ns >= 0;
+    return sm->state <= MAD_SM_MASTER && sm->priority <= 15 && time_ok(sm->poll_ns) &&
+           (sm->poll_ns == 0 || sm->poll_ns >= POLL_MIN);
 }
 
 int sim_sm_add(struct sim *s, uint64_t port_guid, const struct sim_sm *sm)

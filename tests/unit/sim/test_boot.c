@@ -77,6 +77,7 @@ static void switch_is_down_then_silent_then_there(void **state)
     assert_int_equal(sim_counter_get(rig.s, e.leaf, 1, SIM_SYMBOL_ERRORS, &n), 0);
     assert_int_equal(n, 0);
     assert_int_equal(sim_node_boot(rig.s, e.leaf, -1, 0), -EINVAL);
+    assert_int_equal(sim_node_boot(rig.s, e.leaf, 0, INT64_MAX), -EINVAL);
     assert_int_equal(sim_node_boot(rig.s, 1234, 0, 0), -ENOENT);
 }
 

@@ -135,6 +135,9 @@ static void says_who_it_is(void **state)
     assert_int_equal(t->ops->issm(t, true, &err), -EBUSY);
     sm.priority = 16;
     assert_int_equal(sim_sm_set(rig.s, e.host_port_guid, &sm), -EINVAL);
+    sm.priority = 1;
+    sm.poll_ns = 1; // would leave no time for anything else
+    assert_int_equal(sim_sm_set(rig.s, e.host_port_guid, &sm), -EINVAL);
     struct sim_sm_view v;
     assert_int_equal(sim_sm_at(rig.s, 0, &v), 0);
     assert_true(v.port_guid == e.host_port_guid);

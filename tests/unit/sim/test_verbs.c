@@ -126,6 +126,9 @@ static void flap_refuses(void **state)
     assert_int_equal(sim_link_flap(rig.s, e.leaf, 1, -1, 0, 1), -EINVAL);
     assert_int_equal(sim_link_flap(rig.s, e.leaf, 1, 0, -1, 1), -EINVAL);
     assert_int_equal(sim_link_flap(rig.s, e.leaf, 1, 0, 0, 0), -EINVAL);
+    assert_int_equal(sim_link_flap(rig.s, e.leaf, 1, 0, 0, 1001), -EINVAL); // would drown in its traps
+    assert_int_equal(sim_link_flap(rig.s, e.leaf, 1, MONO_MS, MONO_MS, 1000001), -EINVAL);
+    assert_int_equal(sim_link_flap(rig.s, e.leaf, 1, INT64_MAX, 0, 1), -EINVAL);
     assert_int_equal(downed(e.leaf, 1), 0);
 }
 
