@@ -64,8 +64,8 @@ struct view { // what one fabric shows
     const struct fabric *f; // reference, taken at the first request after a change; NULL: none was looked at
     uint32_t *order;        // node indices by NodeGUID
     const struct fabric
-        *names;            // simulated fabrics: the largest generation so far, so that a dead node has a name
-    uint64_t change_sweep; // whose change is told in words
+        *names;           // simulated fabrics: the largest generation so far, so that a dead node has a name
+    int64_t change_began; // of the sweep whose change is told in words
     char change[400];
 };
 

@@ -175,7 +175,7 @@ static bool is_change(const struct sm_sweep *s, const struct fabric *f)
 }
 
 struct telling {
-    uint64_t sweep;
+    const struct sm_sweep *sweep;
     char *text;
     size_t size;
     unsigned more;
@@ -185,7 +185,9 @@ static void tell_event(void *arg, const struct db_event *ev)
 {
     struct telling *t = arg;
     json_t *data = ev->data[0] != 0 ? json_loads(ev->data, 0, NULL) : NULL;
-    bool its = (uint64_t)json_integer_value(json_object_get(data, "sweep")) == t->sweep;
+    // A manager before this one counted its sweeps from 1, too.
+    bool its = ev->wall_ns >= t->sweep->wall_ns &&
+               (uint64_t)json_integer_value(json_object_get(data, "sweep")) == t->sweep->id;
 
     json_decref(data);
     if (!its)
@@ -197,10 +199,10 @@ static void tell_event(void *arg, const struct db_event *ev)
 // What the events say of this sweep; kept until there is a later one.
 static const char *change_words(struct api *a, struct view *v, const struct sm_sweep *s)
 {
-    struct telling t = {.sweep = s->id, .text = v->change, .size = sizeof(v->change)};
-    if (v->change_sweep == s->id)
+    struct telling t = {.sweep = s, .text = v->change, .size = sizeof(v->change)};
+    if (v->change_began == s->wall_ns)
         return v->change;
-    v->change_sweep = s->id;
+    v->change_began = s->wall_ns;
     v->change[0] = 0;
     if (a->c.db != NULL)
         db_event_query(

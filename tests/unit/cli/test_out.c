@@ -156,12 +156,40 @@ static void test_paths(void **state)
     json_decref(o);
 }
 
+// Ages in lists are times where one thing is shown, and where programs read; keys are hexadecimal for people.
+static void test_ages_and_keys(void **state)
+{
+    static const struct field some[] = {{.key = "at", .title = "AGE", .kind = FIELD_AGE},
+                                        {.key = "mlid", .title = "MLID", .kind = FIELD_HEX},
+                                        {0}};
+    struct out o = {.header = true, .utf8 = true};
+    json_t *list = json_loads("[{\"at\": \"2999-01-01T00:00:00.000Z\", \"mlid\": 49153},"
+                              " {\"at\": \"never\", \"mlid\": null}]",
+                              0, NULL);
+    (void)state;
+    setenv("TZ", "UTC", 1);
+    out_list(&o, some, list);
+    assert_string_equal(o.text.data, "  AGE    MLID\n"
+                                     "  0 s  0xc001\n"
+                                     "never       -\n");
+    buf_clear(&o.text);
+    out_object(&o, some, json_array_get(list, 0));
+    assert_string_equal(o.text.data, "at    2999-01-01 00:00:00 UTC\n"
+                                     "mlid  0xc001\n");
+    buf_clear(&o.text);
+    o.format = OUT_CSV;
+    out_list(&o, some, list);
+    assert_string_equal(o.text.data, "at,mlid\n2999-01-01T00:00:00.000Z,49153\nnever,\n");
+    json_decref(list);
+    out_done(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table), cmocka_unit_test(test_narrow), cmocka_unit_test(test_colour),
-        cmocka_unit_test(test_csv),   cmocka_unit_test(test_json),   cmocka_unit_test(test_object),
-        cmocka_unit_test(test_wrap),  cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_table), cmocka_unit_test(test_narrow),        cmocka_unit_test(test_colour),
+        cmocka_unit_test(test_csv),   cmocka_unit_test(test_json),          cmocka_unit_test(test_object),
+        cmocka_unit_test(test_wrap),  cmocka_unit_test(test_ages_and_keys), cmocka_unit_test(test_paths),
     };
     setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);
