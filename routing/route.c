@@ -8,7 +8,8 @@
 //   rows.c    both at once for all columns: the fast way, on trees
 //   file.c    tables read from a dump
 //   repair.c  tables that keep to those of the whole fabric while it is damaged
-// and, sharing nothing with them: verify.c (the proof), plan.c (waves), trace.c (one path).
+// and, sharing nothing with them: verify.c (the proof), verify_change.c (the proof of a change), plan*.c
+// (waves), moved.c (how many routes a change moves), trace.c (one path).
 // No thread: what runs in parallel is handed to the caller's struct par. Scratch memory is an arena that
 // lives as long as the call.
 #include "routing/route_priv.h"

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +186,36 @@ const struct fabric *rig_random(struct rng *rng, unsigned n, unsigned extra)
     }
     return rig_done(&r);
 }
+
+struct share {
+    unsigned n, first;
+    void (*task)(void *arg, unsigned i);
+    void *arg;
+};
+
+static void *run_share(void *arg)
+{
+    const struct share *x = arg;
+    for (unsigned i = x->n; i-- > 0;) {
+        if (i % 3 == x->first)
+            x->task(x->arg, i);
+    }
+    return NULL;
+}
+
+static void run_threads(struct par *p, unsigned n, void (*task)(void *arg, unsigned i), void *arg)
+{
+    struct share x[3];
+    pthread_t t[3];
+    for (unsigned i = 0; i < 3; i++) {
+        x[i] = (struct share){n, i, task, arg};
+        assert_int_equal(pthread_create(&t[i], NULL, run_share, &x[i]), 0);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
+}
+
+struct par rig_par = {run_threads, 3};
 
 struct fabric_tables *rig_route(const struct fabric *f, enum route_engine engine)
 {

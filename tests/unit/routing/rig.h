@@ -33,6 +33,8 @@ const struct fabric *rig_done(struct rig *r);        // with LIDs
 // Connected, irregular: n switches, extra cables, hosts and aggregation nodes anywhere.
 const struct fabric *rig_random(struct rng *r, unsigned n, unsigned extra);
 
+extern struct par rig_par; // three tasks at once, on threads, the last ones first
+
 struct fabric_tables *rig_route(const struct fabric *f, enum route_engine e);
 // Verified from every switch, no credit loop, nothing unreached; fails the test otherwise.
 void rig_prove(const struct fabric *f, const struct fabric_tables *t);

@@ -426,6 +426,114 @@ static void beyond_the_blueprint(void **state)
     base_done(&x);
 }
 
+static void same_plan(const struct route_plan *a, const struct route_plan *b)
+{
+    assert_int_equal(a->num_waves, b->num_waves);
+    assert_int_equal(a->entries, b->entries);
+    assert_int_equal(a->unsafe_dests, b->unsafe_dests);
+    assert_int_equal(a->dropped_dests, b->dropped_dests);
+    for (uint32_t i = 0; i < a->num_waves; i++) {
+        assert_int_equal(a->wave[i].num_blocks, b->wave[i].num_blocks);
+        assert_memory_equal(a->wave[i].block, b->wave[i].block,
+                            a->wave[i].num_blocks * sizeof(struct route_block));
+        same_bytes(a->wave[i].tables, b->wave[i].tables);
+    }
+}
+
+// Repair, proof of the change and plan, on threads and without: the same.
+static void on_threads(void **state)
+{
+    static const char *const names[] = {"ft3-16-4", "rail-256", "ft3-8-4", "superpod-2"};
+    struct rng r;
+    rng_init(&r, 36);
+    for (unsigned i = 0; i < 8; i++) {
+        struct base x;
+        struct rig_fault fault[3];
+        struct err e;
+        base_start(&x, rig_named(names[i % 4]), ROUTE_UPDN);
+        for (unsigned k = 0; k < 3; k++)
+            rig_fault_make(x.f, &r, &fault[k]);
+        const struct fabric *live = rig_live(x.f, fault, 3);
+        struct verify_opts serial = {.par = NULL}, threads = {.par = &rig_par};
+        struct route_proof_state *s, *a_state, *b_state;
+        struct route_proof a_proof, b_proof;
+        struct route_result a = repair(&x, live), b;
+        struct route_plan *a_plan, *b_plan, *c_plan;
+        assert_int_equal(route_repair_from(x.b, live, &rig_par, &b, &e), 0);
+        same_bytes(a.tables, b.tables);
+        assert_int_equal(a.displaced, b.displaced);
+        assert_true(route_verify_keep(x.f, x.ideal.tables, &threads, &a_proof, &s));
+        assert_true(route_verify_change(s, x.ideal.tables, live, a.tables, &serial, &a_proof, &a_state));
+        assert_true(route_verify_change(s, x.ideal.tables, live, a.tables, &threads, &b_proof, &b_state));
+        assert_int_equal(a_proof.pairs, b_proof.pairs);
+        assert_int_equal(a_proof.dependencies, b_proof.dependencies);
+        struct fabric_tables *old = tables_copy_for(x.ideal.tables, x.f, live, live->top_lid);
+        assert_int_equal(route_plan_proved(live, old, NULL, NULL, a.tables, a_state, NULL, &a_plan, &e), 0);
+        assert_int_equal(route_plan_proved(live, old, NULL, NULL, a.tables, b_state, &rig_par, &b_plan, &e),
+                         0);
+        assert_int_equal(route_plan_make(live, old, NULL, NULL, a.tables, &rig_par, &c_plan, &e), 0);
+        same_plan(a_plan, b_plan);
+        assert_int_equal(a_plan->entries, c_plan->entries);
+        assert_int_equal(route_paths_moved(live, old, a.tables, NULL),
+                         route_paths_moved(live, old, a.tables, &rig_par));
+        route_plan_free(a_plan);
+        route_plan_free(b_plan);
+        route_plan_free(c_plan);
+        route_proof_state_free(s);
+        route_proof_state_free(a_state);
+        route_proof_state_free(b_state);
+        tables_unref(old);
+        tables_unref(a.tables);
+        tables_unref(b.tables);
+        fabric_unref(live);
+        base_done(&x);
+    }
+}
+
+// Tables that are anything at all: no crash, no end of the arrays, and what comes out is judged by the proof.
+static void any_bytes(void **state)
+{
+    struct rng r;
+    rng_init(&r, 37);
+    for (unsigned i = 0; i < 60; i++) {
+        struct base x;
+        struct rig_fault fault[2];
+        struct err e;
+        const struct fabric *f = rig_random(&r, 3 + rng_below(&r, 15), 5 + rng_below(&r, 20));
+        struct route_result ideal = {.engine = i % 3 == 0   ? ROUTE_FILE
+                                               : i % 3 == 1 ? ROUTE_UPDN
+                                                            : ROUTE_MINHOP};
+        ideal.tables = tables_new(f, f->top_lid, "any");
+        uint32_t most = rng_below(&r, 2) ? 256 : 12;
+        for (size_t k = 0; k < (size_t)f->num_switches * ideal.tables->lids; k++)
+            ideal.tables->lft[k] = (uint8_t)rng_below(&r, most);
+        base_from(&x, f, &ideal);
+        for (unsigned k = 0; k < 2; k++)
+            rig_fault_make(f, &r, &fault[k]);
+        const struct fabric *live = rig_live(f, fault, 2);
+        struct route_result a = repair(&x, live), good = {.tables = rig_route(live, ROUTE_UPDN)};
+        struct fabric_tables *old = tables_copy_for(ideal.tables, f, live, live->top_lid);
+        struct verify_opts o = {.all_switches = false};
+        struct route_proof p;
+        struct route_proof_state *s, *t;
+        struct route_plan *plan;
+        assert_true(route_verify_keep(live, good.tables, &o, &p, &s));
+        route_verify_change(s, good.tables, live, a.tables, &o, &p, &t);
+        route_proof_state_free(t);
+        assert_int_equal(route_plan_proved(live, old, NULL, NULL, good.tables, s, NULL, &plan, &e), 0);
+        route_plan_free(plan);
+        assert_int_equal(route_plan_proved(live, good.tables, NULL, NULL, old, NULL, NULL, &plan, &e), 0);
+        route_plan_free(plan);
+        count_moved(live, old, good.tables);
+        route_proof_state_free(s);
+        tables_unref(old);
+        tables_unref(a.tables);
+        tables_unref(good.tables);
+        fabric_unref(live);
+        base_done(&x);
+    }
+}
+
 // Tables from elsewhere: what arrives stays, the rest finds a way.
 static void found_tables(void **state)
 {
@@ -475,7 +583,8 @@ int main(void)
         cmocka_unit_test(minhop_anywhere), cmocka_unit_test(host_down),
         cmocka_unit_test(leaf_down),       cmocka_unit_test(top_down),
         cmocka_unit_test(other_numbers),   cmocka_unit_test(beyond_the_blueprint),
-        cmocka_unit_test(found_tables),
+        cmocka_unit_test(on_threads),      cmocka_unit_test(found_tables),
+        cmocka_unit_test(any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
