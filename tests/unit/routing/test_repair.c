@@ -160,6 +160,60 @@ static bool was_legal(const struct base *x, const struct fabric *live, const str
     return false;
 }
 
+static uint8_t tier_of(const struct base *x, const struct node *n)
+{
+    return fabric_by_guid(x->f, n->guid)->tier;
+}
+
+// Switches that going up and then down the tree reaches from one: bit 0 still going up, bit 1 down.
+static void reach_plain(const struct base *x, const struct fabric *live, uint32_t from, uint8_t *ret)
+{
+    uint32_t *queue = calloc(2 * live->num_switches + 1, sizeof(*queue)), head = 0, tail = 0;
+    memset(ret, 0, live->num_switches);
+    ret[from] = 1;
+    queue[tail++] = 2 * from;
+    while (head < tail) {
+        uint32_t v = queue[head] / 2, down = queue[head++] % 2;
+        const struct node *n = fabric_switch(live, v);
+        for (unsigned num = 1; num <= n->num_ports; num++) {
+            const struct node *w = fabric_peer_node(live, &live->port[n->first_port + num]);
+            if (!w || w->type != NODE_SWITCH)
+                continue;
+            uint32_t falls = tier_of(x, w) < tier_of(x, n);
+            if ((down && !falls) || ret[w->sw] & (1u << falls))
+                continue;
+            ret[w->sw] |= (uint8_t)(1u << falls);
+            queue[tail++] = 2 * w->sw + falls;
+        }
+    }
+    free(queue);
+}
+
+// Between hosts the tables go up and down the tree wherever that is possible at all.
+static void hosts_stay_plain(const struct base *x, const struct fabric *live, const struct fabric_tables *t)
+{
+    uint8_t *reach = calloc(live->num_switches + 1, 1);
+    for (uint32_t s = 0; s < live->num_switches; s++) {
+        if (fabric_switch(live, s)->role != ROLE_LEAF)
+            continue;
+        reach_plain(x, live, s, reach);
+        for (uint32_t lid = 1; lid <= live->top_lid; lid++) {
+            const struct port *end = live->lid_port[lid] == ID_NONE ? NULL : &live->port[live->lid_port[lid]];
+            const struct node *leaf = end ? fabric_peer_node(live, end) : NULL, *n = fabric_switch(live, s);
+            if (!leaf || fabric_node(live, end->node)->role != ROLE_HOST || !reach[leaf->sw])
+                continue;
+            for (bool down = false; n != leaf;) {
+                const struct node *w = fabric_peer_node(live, out_port(live, t, n->sw, (uint16_t)lid));
+                if (down && tier_of(x, w) > tier_of(x, n))
+                    fail_msg("to LID %u a path goes down and up again", lid);
+                down |= tier_of(x, w) < tier_of(x, n);
+                n = w;
+            }
+        }
+    }
+    free(reach);
+}
+
 // Proved from every switch; nothing moved whose ideal path is alive; returns entries that moved.
 static uint64_t look(const struct base *x, const struct fabric *live, const struct route_result *r,
                      bool prove, bool tree)
@@ -170,6 +224,8 @@ static uint64_t look(const struct base *x, const struct fabric *live, const stru
     tables_unref(before);
     if (prove)
         rig_prove(live, r->tables);
+    if (tree)
+        hosts_stay_plain(x, live, r->tables);
     for (uint32_t s = 0; s < live->num_switches; s++) {
         const struct node *b = fabric_by_guid(x->f, fabric_switch(live, s)->guid);
         for (uint32_t lid = 1; b && lid <= x->f->top_lid; lid++) {
