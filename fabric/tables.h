@@ -36,6 +36,7 @@ struct fabric_tables *tables_new_unset(const struct fabric *f, uint16_t top_lid,
 struct fabric_tables *tables_copy_for(const struct fabric_tables *from, const struct fabric *from_fabric,
                                       const struct fabric *f, uint16_t top_lid);
 void tables_seal(struct fabric_tables *t, bool protect);
+// Any thread: a worker may hand on tables that the loop holds too.
 struct fabric_tables *tables_ref(const struct fabric_tables *t);
 void tables_unref(const struct fabric_tables *t);
 size_t tables_bytes(const struct fabric_tables *t);
