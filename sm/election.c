@@ -629,6 +629,11 @@ void election_priority(struct election *e, uint8_t priority, mono_t now)
 
 // --- time ---
 
+enum mad_sm_state election_shown(const struct election *e)
+{
+    return e->handing != 0 ? MAD_SM_STANDBY : e->state;
+}
+
 static bool hurried(const struct election *e)
 {
     for (unsigned i = 0; i < e->peers; i++)

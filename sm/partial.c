@@ -391,6 +391,5 @@ void sm_disc_reset(struct sm *sm)
 {
     sm_partial_done(sm);
     memset(&sm->disc, 0, sizeof(sm->disc));
-    sm->disc.foreign_sm = DEV_NONE;
     loop_timer_init(&sm->disc.grace, sm->loop, "sm", grace_over, sm);
 }

@@ -196,37 +196,13 @@ void sm_read_desc(struct sm *sm, struct sm_dev *d, unsigned num)
     ask(sm, d, num, MAD_ATTR_NODE_DESCRIPTION, 0, &q);
 }
 
-// Another manager. A master steps back for a better master only: a better standby waits to be handed over to,
-// which is not done, and both would stand by. Nor does one that was handed the fabric wait for who gave
-// it. 14.4.1
-static void met_manager(struct sm *sm, const struct sm_dev *d, const struct mad_sm_info *si)
-{
-    bool better =
-        si->priority != sm->o.priority ? si->priority > sm->o.priority : si->guid < sm->own.port_guid;
-    bool master = si->sm_state == MAD_SM_MASTER;
-    bool ours = sm->state == SM_MASTER || sm->handed_over;
-    bool rules = ours ? master && better : master || (better && si->sm_state != MAD_SM_NOT_ACTIVE);
-
-    if (rules && sm->disc.foreign_sm == DEV_NONE) {
-        sm->disc.foreign_sm = d->index;
-        sm->disc.foreign_info = *si;
-    } else if (master && sm->state == SM_MASTER) {
-        sm_note(sm, d->guid, FINDING_ERROR, "second-master", d->desc,
-                "another subnet manager (" GUID_FMT
-                ", priority %u) is master too and ranks below weft: stop it, they undo each other's work",
-                GUID_ARG(si->guid), si->priority);
-    }
-}
-
 static void sm_info_answer(struct sm *sm, struct sm_dev *d, uint32_t num, const struct mad_result *r)
 {
     struct mad_sm_info si;
-    (void)num;
     if (!answered(r))
         return;
     mad_sm_info_decode(r->data, &si);
-    if (si.guid != sm->own.port_guid)
-        met_manager(sm, d, &si);
+    sm_election_met(sm, d, num, &si);
 }
 
 // FDR10 shows as QDR in PortInfo; only the vendor's ExtPortInfo of these devices tells (SwitchX, Switch-IB,

@@ -68,15 +68,6 @@ void sm_event(struct sm *sm, const char *kind, const char *severity, const char 
                                      .kind = kind, .severity = severity, .subject = subject, .text = text});
 }
 
-static void set_state(struct sm *sm, enum sm_state s)
-{
-    if (sm->state == s)
-        return;
-    log_notice("sm-state", "fabric=%s from=%s to=%s", sm->o.fabric, sm_state_name(sm->state),
-               sm_state_name(s));
-    sm->state = s;
-}
-
 // --- phases ---
 
 static void phase_end(struct sm *sm)
@@ -140,10 +131,9 @@ static void sweep_begin(struct sm *sm, const char *cause, bool full)
     sm->set_failures = sm->not_kept_ports = sm->not_kept_fields = 0;
     sm->config_done = sm->tables_done = sm->progress = sm->model_whole = false;
     sm->failed.code = 0;
-    if (sm->state == SM_NOT_ACTIVE) // a standby stays one until it has found nobody else
-        set_state(sm, SM_DISCOVERING);
     sm_phase(sm, "discover");
     rc = sm->transport->ops->port(sm->transport, &sm->own);
+    sm_election_begin(sm, full);
     if (rc == 0 && sm->own.state < MAD_PORT_INIT) {
         own_port_down(sm);
     } else if (rc != 0) {
@@ -156,51 +146,26 @@ static void sweep_begin(struct sm *sm, const char *cause, bool full)
     }
 }
 
-static uint16_t lid_of_port(const struct sm_dev *d, uint64_t port_guid)
-{
-    for (unsigned i = 0; i <= d->ni.num_ports; i++)
-        if (d->port[i].guid == port_guid && d->port[i].known) {
-            struct mad_port_info pi;
-            mad_port_info_decode(d->port[i].info, &pi);
-            return pi.lid;
-        }
-    return 0;
-}
-
-static void standby(struct sm *sm)
-{
-    const struct mad_sm_info *o = &sm->disc.foreign_info;
-    const struct sm_dev *d = sm->dev[sm->disc.foreign_sm];
-    struct err e;
-
-    sm->master = *o;
-    sm->master_lid = lid_of_port(d, o->guid);
-    err_set(&e, -EBUSY, d->desc,
-            "another subnet manager (" GUID_FMT
-            ", priority %u, %s) runs this fabric; standing by: stop it to let weft take over",
-            GUID_ARG(o->guid), o->priority, sm_state_name((enum sm_state)o->sm_state));
-    if (sm->state != SM_STANDBY)
-        sm_event(sm, "foreign-sm", "warning", d->desc, "%s", e.text);
-    set_state(sm, SM_STANDBY);
-    sm->up = false;
-    sm_sweep_failed(sm, &e);
-}
-
 void sm_discovered(struct sm *sm)
 {
-    if (sm->disc.foreign_sm != DEV_NONE) {
-        standby(sm);
-        return;
-    }
+    struct err e;
     const struct sm_dev *own = sm->dev[sm->own_dev];
     const struct sm_port *p = &own->port[dev_is_switch(own) ? 0 : sm->own.num];
     if (!dev_is_switch(own) && p->known && !sm_port_up(p)) { // the kernel's view may be older than the port's
         own_port_down(sm);
         return;
     }
-    set_state(sm, SM_MASTER);
-    sm->handed_over = false;
-    sm_lids_assign(sm);
+    switch (sm_election_settle(sm)) {
+    case ELECTION_WAIT: // for another manager; called again
+        break;
+    case ELECTION_STAND_BY:
+        sm_election_error(sm, &e);
+        sm_sweep_failed(sm, &e);
+        break;
+    case ELECTION_PROCEED:
+        sm_lids_assign(sm);
+        break;
+    }
 }
 
 void sm_lids_recorded(struct sm *sm)
@@ -422,6 +387,7 @@ struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, str
     sm_lids_load(sm);
     sm_blueprint_load(sm);
     sm_watch_init(sm);
+    sm_election_init(sm);
     sm_sa_init(sm);
     return sm;
 }
@@ -431,6 +397,7 @@ void sm_free(struct sm *sm)
     if (sm == NULL)
         return;
     sm_watch_done(sm);
+    sm_election_done(sm);
     sm_sa_done(sm);
     sm_trap_done(sm);
     sm_blueprint_free(sm);

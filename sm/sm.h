@@ -56,6 +56,7 @@ struct sm_opts {
     uint8_t max_vls; // OperationalVLs at most, as its code (5 = VL0-14)
     uint8_t phy_errors, overrun_errors;
     int64_t sweep_interval_ns; // light sweep; 0 = none
+    int64_t poll_interval_ns;  // SMInfo of other managers; 0 = 1 s
     int64_t audit_interval_ns; // the audit reads everything once in this time; 0 = never. Needs light sweeps
     bool adopt;                // keep tables found on the switches when they are proved
     uint32_t max_switches;     // that are managed; 0 = 8192

@@ -31,6 +31,7 @@
 #include "lib/err.h"
 #include "lib/hash.h"
 #include "mad/mad.h"
+#include "sm/election.h"
 #include "sm/portcfg.h"
 #include "sm/sm.h"
 
@@ -159,6 +160,7 @@ struct sm_note;          // notes.c
 struct sm_read;          // read.c
 struct sm_route_job;     // routes.c
 struct sm_blueprint_job; // blueprint.c
+struct sm_election;      // sminfo.c
 struct sm_sa;            // sa.c
 struct sm_mcast;         // mcast.c
 struct sm_traps;         // trap.c
@@ -171,7 +173,6 @@ struct sm {
     struct pool *pool;
     struct db *db;
     struct sm_opts o, next_o;
-    bool handed_over;  // by the manager that we stood by for; until we are master
     bool reconfigured; // next_o is to be taken over
     struct sm_callbacks cb;
 
@@ -181,6 +182,7 @@ struct sm {
     struct transport_port own; // as read at the start of the sweep
     uint16_t own_lid;
     uint32_t act_count;
+    struct sm_election *election; // who else is there; state is what it says
 
     struct sm_dev **dev;
     uint32_t num_dev, cap_dev;
@@ -213,8 +215,6 @@ struct sm {
         uint64_t late;                   // those of them whose first try went unanswered
         uint32_t wait[MAD_MAX_HOPS + 2]; // per level: those it waits for
         uint32_t level;                  // whose ports may be probed
-        uint32_t foreign_sm;             // device that carries another master or a better manager, DEV_NONE
-        struct mad_sm_info foreign_info;
         struct loop_task task;
         bool finishing, over;
         uint32_t nodes, switches, ports; // seen so far
@@ -424,7 +424,16 @@ void sm_trap_done(struct sm *sm);
 // A step of the slow audit: at each light sweep that found nothing, when nothing else runs.
 void sm_audit_step(struct sm *sm);
 void sm_audit_done(struct sm *sm);
-// sminfo.c
+// sminfo.c: the election of the master among several
+void sm_election_init(struct sm *sm);
+void sm_election_done(struct sm *sm);
+void sm_election_begin(struct sm *sm, bool full); // a sweep begins, sm->own has been read
+// SMInfo of another manager was answered, by way of that port (0 of a switch).
+void sm_election_met(struct sm *sm, const struct sm_dev *d, unsigned num, const struct mad_sm_info *si);
+// Reading has ended. ELECTION_WAIT: nothing may be written; sm_discovered() is called again.
+enum election_verdict sm_election_settle(struct sm *sm);
+void sm_election_error(struct sm *sm, struct err *ret); // why we stand by
+void sm_election_priority(struct sm *sm, uint8_t priority);
 void sm_info_asked(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
 // watch.c
 void sm_watch_init(struct sm *sm);

@@ -231,7 +231,7 @@ static void timer_fired(void *arg)
     }
     if (!sm->resweep) {
         sm->resweep = true;
-        sm->resweep_cause = sm->state == SM_STANDBY ? "watch-master" : "retry";
+        sm->resweep_cause = "retry";
     }
     count_burst(sm);
     sm_sweep_begin_asked(sm);
@@ -244,7 +244,8 @@ int sm_urgency(const struct sm *sm, const char *cause)
     static const char *const soon[] = {"trap",   "switch-change", "switch-reset",         "switch-silent",
                                        "unread", "late-answer",   "silent-device-answers"};
     (void)sm;
-    if (strcmp(cause, "start") == 0 || strcmp(cause, "operator") == 0 || strcmp(cause, "handover") == 0)
+    if (strcmp(cause, "start") == 0 || strcmp(cause, "operator") == 0 || strcmp(cause, "handover") == 0 ||
+        strncmp(cause, "master-", 7) == 0)
         return AT_ONCE;
     for (size_t i = 0; i < sizeof(soon) / sizeof(soon[0]); i++)
         if (strcmp(cause, soon[i]) == 0)
@@ -321,8 +322,8 @@ void sm_watch_arm(struct sm *sm)
         loop_timer_at(&sm->light.timer, sm->resweep_due);
     else if (partial)
         loop_timer_at(&sm->light.timer, sm->dirty_due);
-    else if (sm->state == SM_STANDBY)
-        loop_timer_after(&sm->light.timer, 5 * MONO_S);
+    else if (sm->state == SM_STANDBY || sm->state == SM_NOT_ACTIVE)
+        ; // the master is polled: sminfo.c
     else if (sm->error.code == -ENETDOWN)
         loop_timer_after(&sm->light.timer, MONO_S);
     else if (!sm->up || (last != NULL && !last->ok))

@@ -387,6 +387,29 @@ static void test_idle_heir(void **state)
     assert_int_equal(drain(&e).n[ELECTION_HANDOVER], 1);
 }
 
+// Whom we wait for has given the fabric on: all are polled until one is master, who is followed.
+static void test_follows(void **state)
+{
+    struct election e;
+    (void)state;
+    put(&e, MAD_SM_DISCOVERING);
+    met(&e, 40, 9, MAD_SM_STANDBY, 1);
+    met(&e, 50, 9, MAD_SM_MASTER, 1);
+    assert_int_equal(election_settle(&e, at(1)), ELECTION_STAND_BY);
+    (void)drain(&e);
+    election_timer(&e, true, at(2));
+    assert_int_equal(drain(&e).n[ELECTION_POLL], 1);
+    heard(&e, 40, 9, MAD_SM_MASTER, 2); // 50 still says that it is
+    assert_true(e.master == 50);
+    heard(&e, 50, 9, MAD_SM_STANDBY, 2);
+    election_timer(&e, true, at(3));
+    assert_int_equal(drain(&e).n[ELECTION_POLL], 2);
+    heard(&e, 40, 9, MAD_SM_MASTER, 3);
+    assert_true(e.master == 40);
+    election_timer(&e, true, at(4));
+    assert_int_equal(drain(&e).n[ELECTION_POLL], 1);
+}
+
 // A master below us is asked to hand over, now and then; who is above is not.
 static void test_asks(void **state)
 {
@@ -428,6 +451,7 @@ static void test_hands_over(void **state)
                 assert_int_equal(e.state, MAD_SM_MASTER);
                 if (!heir)
                     continue;
+                assert_int_equal(election_shown(&e), MAD_SM_STANDBY);
                 election_timer(&e, true, at(2.1));
                 assert_int_equal(election_settle(&e, at(2.1)), ELECTION_WAIT);
                 assert_int_equal(drain(&e).n[ELECTION_HANDOVER], 0); // it is under way
@@ -703,6 +727,7 @@ int main(void)
         cmocka_unit_test(test_master_steps_down),
         cmocka_unit_test(test_stands_still),
         cmocka_unit_test(test_idle_heir),
+        cmocka_unit_test(test_follows),
         cmocka_unit_test(test_asks),
         cmocka_unit_test(test_hands_over),
         cmocka_unit_test(test_not_while_writing),

@@ -87,7 +87,7 @@ static struct mad_sm_info own_info(struct machine *m)
                                 .sm_key = KEY,
                                 .act_count = ++m->act,
                                 .priority = m->e.o.priority,
-                                .sm_state = (uint8_t)m->e.state};
+                                .sm_state = (uint8_t)election_shown(&m->e)};
 }
 
 static void begin(struct world *w, unsigned i, unsigned to, enum use use, uint32_t mod, unsigned tries)
@@ -104,6 +104,8 @@ static void begin(struct world *w, unsigned i, unsigned to, enum use use, uint32
                                          .wait = 200 * MS,
                                          .tid = 0,
                                          .si = own_info(m)};
+            if (mod == MAD_SM_HANDOVER)
+                m->trans[k].si.sm_state = MAD_SM_MASTER;
             if (mod == MAD_SM_ACKNOWLEDGE)
                 m->trans[k].si.sm_state = MAD_SM_STANDBY;
             return;
