@@ -16,7 +16,7 @@ import tempfile
 
 from benchlib import Table, have_rival, note
 from bringup import ALIAS
-from failoverlib import SWEEP, Difference, Opensm, Sim, Weft, event, say, simulated_events, simulator, times_shim, write_net
+from failoverlib import SWEEP, Difference, Opensm, Sim, Weft, event, load, say, simulated_events, simulator, times_shim, write_net
 
 SIM_BAR, LOST_BAR, IBSIM_BAR = 0.2, 1.5, 0.1
 
@@ -65,29 +65,29 @@ def failures(manager, sim, fabric, events):
     return found
 
 
-def side_by_side(t, name, events, work):
+def side_by_side(t, name, events, work, alone):
     label = ALIAS.get(name, name)
     net, fabric = write_net(name, work)
     shim = times_shim(work)
     result = {}
-    for kind in ("weft", "opensm"):
+    for kind in ("weft",) if alone else ("weft", "opensm"):
         with Sim(net, work) as sim:
             with (Weft(work, sim, ["--set", "sm.sweep_interval=%ds" % SWEEP], shim) if kind == "weft" else Opensm(work, sim, shim)) as manager:
                 result[kind] = failures(manager, sim, fabric, events)
     for key, (ours, d) in result["weft"].items():
-        theirs, their_d = result["opensm"][key]
+        theirs, their_d = result.get("opensm", {}).get(key, (None, None))
         kind, way = key
         row = "%s %s %s " % (label, kind, way)
         node = next(n for k, n, _ in places(fabric, events) if k == kind)
-        if ours.lft_sets or theirs.lft_sets:
-            t.add(row + "last LFT Set", ours.last_lft, "s", theirs.last_lft or None, IBSIM_BAR, absolute=True)
-        t.add(row + "MADs", ours.mads, "MADs", theirs.mads, mad_bar(kind, fabric, node, ours), absolute=True)
-        t.add(row + "LFT Sets", ours.lft_sets, "blocks", theirs.lft_sets or None)
+        if ours.lft_sets:
+            t.add(row + "last LFT Set", ours.last_lft, "s", theirs and theirs.last_lft or None, IBSIM_BAR, absolute=True)
+        t.add(row + "MADs", ours.mads, "MADs", theirs and theirs.mads, mad_bar(kind, fabric, node, ours), absolute=True)
+        t.add(row + "LFT Sets", ours.lft_sets, "blocks", theirs and theirs.lft_sets or None)
         if way == "down":
-            t.add(row + "paths moved without need", d.moved_without_need, "paths", their_d.moved_without_need or None, 0, absolute=True)
-        t.add(row + "paths that do not arrive", d.broken, "paths", their_d.broken or None, 0, absolute=True)
+            t.add(row + "paths moved without need", d.moved_without_need, "paths", their_d and their_d.moved_without_need or None, 0, absolute=True)
+        t.add(row + "paths that do not arrive", d.broken, "paths", their_d and their_d.broken or None, 0, absolute=True)
         if way == "up":
-            t.add(row + "tables not as before", int(not d.home), "", int(not their_d.home) or None, 0, absolute=True)
+            t.add(row + "tables not as before", int(not d.home), "", their_d and int(not their_d.home) or None, 0, absolute=True)
 
 
 def simulated(t, name, events, work):
@@ -121,8 +121,10 @@ def main():
     ap.add_argument("--fabric", default="ft3-64-8")
     ap.add_argument("--events", default="leaf-agg,agg-core,host")
     ap.add_argument("--only", choices=("ibsim", "simulator"))
+    ap.add_argument("--alone", action="store_true", help="on ibsim without OpenSM beside")
     a = ap.parse_args()
     t = Table()
+    load()
     work = tempfile.mkdtemp(prefix="weft-bench-")
     events = a.events.split(",")
     try:
@@ -130,7 +132,7 @@ def main():
             if have_rival():
                 t.add(ALIAS.get(a.fabric, a.fabric) + " beside OpenSM", None, "s", skipped="skipped: not installed: " + have_rival())
             else:
-                side_by_side(t, a.fabric, events, work)
+                side_by_side(t, a.fabric, events, work, a.alone)
         if a.only != "ibsim":
             simulated(t, a.fabric, events, os.path.join(work, "simulated"))
     finally:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 from benchlib import Table, have_rival, note
-from failoverlib import SWEEP, Difference, Opensm, Sim, Weft, event, say, settle, simulated_events, simulator, times_shim, write_net
+from failoverlib import SWEEP, Difference, Opensm, Sim, Weft, event, load, say, settle, simulated_events, simulator, times_shim, write_net
 
 SPINE_BAR = 0.3
 LOST = ("retries", "undeliverable")
@@ -77,11 +77,11 @@ def hosts_down_up(manager, sim, fabric, n):
     return found
 
 
-def side_by_side(t, name, events, n, work):
+def side_by_side(t, name, events, n, work, alone):
     net, fabric = write_net(name, work)
     shim = times_shim(work)
     result = {}
-    for kind in ("weft", "opensm"):
+    for kind in ("weft",) if alone else ("weft", "opensm"):
         result[kind] = {}
         with Sim(net, work) as sim:
             with (Weft(work, sim, ["--set", "sm.sweep_interval=%ds" % SWEEP], shim) if kind == "weft" else Opensm(work, sim, shim)) as manager:
@@ -92,25 +92,25 @@ def side_by_side(t, name, events, n, work):
                 if "hosts" in events:
                     result[kind].update(hosts_down_up(manager, sim, fabric, n))
     for (what, way), (ours, d) in result["weft"].items():
-        theirs, their_d = result["opensm"][what, way]
+        theirs, their_d = result.get("opensm", {}).get((what, way), (None, None))
         row = "%s %s %s " % (name, "%d hosts' ports" % len(adapters(fabric, n)) if what == "hosts" else what, way)
         if what == "spine":
-            t.add(row + "last LFT Set", ours.last_lft, "s", theirs.last_lft or None, SPINE_BAR, absolute=True)
-            t.add(row + "MADs", ours.mads, "MADs", theirs.mads, mad_bar(fabric, dead_spine(fabric), ours), absolute=True)
+            t.add(row + "last LFT Set", ours.last_lft, "s", theirs and theirs.last_lft or None, SPINE_BAR, absolute=True)
+            t.add(row + "MADs", ours.mads, "MADs", theirs and theirs.mads, mad_bar(fabric, dead_spine(fabric), ours), absolute=True)
             if way == "down":
-                t.add(row + "paths moved without need", d.moved_without_need, "paths", their_d.moved_without_need or None, 0, absolute=True)
+                t.add(row + "paths moved without need", d.moved_without_need, "paths", their_d and their_d.moved_without_need or None, 0, absolute=True)
         else:
             if way == "up":
-                t.add(row + "last port ACTIVE", ours.last_active if d.active else None, "s", theirs.last_active if their_d.active else None,
+                t.add(row + "last port ACTIVE", ours.last_active if d.active else None, "s", theirs.last_active if their_d and their_d.active else None,
                       skipped=None if d.active else "MISSED: not all ports are ACTIVE")
-            t.add(row + "MADs", ours.mads, "MADs", theirs.mads)
+            t.add(row + "MADs", ours.mads, "MADs", theirs and theirs.mads)
             for k in LOST:  # devices that have just gone cost time-outs
                 t.add(row + k, d.lost[k], "MADs", bar=0 if way == "up" else None)
-        t.add(row + "LFT Sets", ours.lft_sets, "blocks", theirs.lft_sets or None)
+        t.add(row + "LFT Sets", ours.lft_sets, "blocks", theirs and theirs.lft_sets or None)
         if way == "up" or what == "spine":
-            t.add(row + "paths that do not arrive", d.broken, "paths", their_d.broken or None, 0, absolute=True)
+            t.add(row + "paths that do not arrive", d.broken, "paths", their_d and their_d.broken or None, 0, absolute=True)
         if way == "up":
-            t.add(row + "tables not as before", int(not d.home), "", int(not their_d.home) or None, 0, absolute=True)
+            t.add(row + "tables not as before", int(not d.home), "", their_d and int(not their_d.home) or None, 0, absolute=True)
 
 
 def simulated(t, name, events, n, work):
@@ -147,15 +147,17 @@ def main():
     ap.add_argument("--hosts", type=int, default=1000)
     ap.add_argument("--events", default="spine,hosts")
     ap.add_argument("--only", choices=("ibsim", "simulator"))
+    ap.add_argument("--alone", action="store_true", help="on ibsim without OpenSM beside")
     a = ap.parse_args()
     t = Table()
+    load()
     work = tempfile.mkdtemp(prefix="weft-bench-")
     try:
         if a.only != "simulator":
             if have_rival():
                 t.add(a.fabric + " beside OpenSM", None, "s", skipped="skipped: not installed: " + have_rival())
             else:
-                side_by_side(t, a.fabric, a.events.split(","), a.hosts, work)
+                side_by_side(t, a.fabric, a.events.split(","), a.hosts, work, a.alone)
         if a.only != "ibsim":
             simulated(t, a.fabric, a.events.split(","), a.hosts, os.path.join(work, "simulated"))
     finally:

@@ -451,19 +451,20 @@ def event(manager, sim, fabric, lines, links, deadline=180):
     """Tells ibsim's console, waits until the manager is done, gives (Reaction, weft's own account of its sweeps)."""
     settle(manager, len(fabric.switches))
     mark, begin = manager.mark(), manager.records.count()
-    told = time.monotonic_ns()
+    told, cpu = time.monotonic_ns(), manager.cpu()
     sim.console(lines)
     # weft is not asked anything while it works
     wait(lambda: manager.alive() and manager.records.count() > begin and manager.records.quiet(QUIET / 2), "%s does something and is quiet" % manager.name, deadline, poll=0.05)
     wait(lambda: manager.done(mark, links), lambda: "%s has taken in %s: %s" % (manager.name, lines[0], manager.tail()), deadline, poll=0.05)
     wait(lambda: manager.alive() and manager.records.quiet(QUIET), "%s is quiet" % manager.name, deadline, poll=0.05)
     r = Reaction(manager.records.since(begin), told, len(fabric.switches))
+    r.cpu = manager.cpu() - cpu
     r.sweeps = manager.sweeps_since(mark)
     return r
 
 
 def say(manager, what, reaction, difference=None):
-    note("%s, %s: %s" % (manager, what, reaction.text()))
+    note("%s, %s: %s; %.2f s CPU" % (manager, what, reaction.text(), reaction.cpu))
     if difference:
         note("    " + difference.text())
     tell_sweeps(reaction.sweeps)
@@ -474,6 +475,11 @@ def tell_sweeps(sweeps):
         more = "".join(", %s %s" % (k, s[k]) for k in ("full", "devices", "reaction_seconds", "lft_entries", "paths_moved") if k in s)
         note("    sweep %d (%s): %.4f s, %d MADs, %d retries, %d timeouts, %d blocks, %d port Sets%s" % (
             s["id"], s["cause"], s["seconds"], s["mads"], s["retries"], s["timeouts"], s["lft_blocks_set"], s["port_sets"], more))
+
+
+def load():
+    """What else the machine does; times above its number of cores are those of a busy one."""
+    note("load %.1f on %d cores" % (os.getloadavg()[0], os.cpu_count()))
 
 
 def write_net(name, work):

@@ -28,7 +28,7 @@ LEGAL_TURNS_MEANWHILE = False
 # net -> what fails: a link between switches (switch, port), a host (its leaf's port), a whole switch (its name, None)
 FAILS = {
     "rail-256": [("leaf-su01-r2", 40), ("leaf-su01-r1", 9), ("spine-04", None)],
-    "ft3-1024": [("leaf-p02-03", 20), ("agg-p03-05", 20), ("leaf-p03-02", 5), ("core-07", None), ("agg-p02-04", None)],
+    "ft3-1024": [("leaf-p02-03", 20), ("leaf-p03-02", 5), ("core-07", None), ("agg-p02-04", None)],
     "crossed": [("leaf-p2-1", 10), ("agg-p2-2", 9), ("leaf-p3-4", 3), ("core-3", None), ("agg-p3-2", None)],
 }
 
@@ -43,7 +43,6 @@ class Site:
         weftd.wait_up()
         self.home = sim.dump()
         assert judge.judge_dump(self.home, self.net, SM_HOST) == len(self.leaves) * len(self.net.node)
-        self.home_paths = paths(self.home, self.leaves)
 
     def cut(self, name, port):
         """Takes cables out; what is needed to put them back."""
@@ -81,10 +80,9 @@ class Site:
     def wait_home(self):
         """Whole again; with a stable repair: the tables of the beginning."""
         dump = self.wait_repaired()
-        if STABLE_REPAIR:
-            def same():
-                return tables(self.sim.dump()) == tables(self.home)
-            rig.wait_until(same, lambda: f"tables as before; {different(self.home, self.sim.dump())}", REPAIRED)
+        if STABLE_REPAIR and tables(dump) != tables(self.home):
+            rig.wait_until(lambda: tables(self.sim.dump()) == tables(self.home),
+                           lambda: f"tables as before; not {different(self.home, self.sim.dump())[:5]}", REPAIRED)
             dump = self.sim.dump()
         assert dump.port_guid == self.home.port_guid, "a LID moved"
         return dump
@@ -95,10 +93,11 @@ class Site:
         if not STABLE_REPAIR:
             return
         ends = {(a, p) for a, p, _, _ in cut} | {(z, q) for _, _, z, q in cut}
-        now = paths(dump, self.leaves)
-        moved = [k for k, path in self.home_paths.items() if now[k] != path and not ends & set(path)]
+        changed = {lid for _, lid in different(self.home, dump)} & self.home.end.keys()  # the ways to others are what they were
+        was, now = paths(self.home, self.leaves, changed), paths(dump, self.leaves, changed)
+        moved = [k for k, path in was.items() if now[k] != path and not ends & set(path)]
         assert not moved, f"{len(moved)} paths moved that did not cross {cut[0]}: {moved[:3]}"
-        for name in self.gone():
+        for name in self.gone() if len(cut) == 1 else []:  # by itself: others may have failed on the way to it
             if not self.net.node[name].switch:
                 lid = self.home.lid[name, 1]
                 changed = [s.name for s in self.net.switches if dump.node[s.name]["lft"].get(lid) != self.home.node[s.name]["lft"].get(lid)]
@@ -112,11 +111,11 @@ class Site:
         judge_diags(self.sim, self.net, dump)
 
 
-def paths(dump, leaves):
+def paths(dump, leaves, lids):
     """{(leaf, LID): ((switch, port), ...)} up to where the path ends, arrived or not."""
     found = {}
     for leaf in leaves:
-        for lid in dump.end:
+        for lid in lids:
             _, passed = dump.walk(leaf, lid)
             found[leaf, lid] = tuple((s, dump.node[s]["lft"].get(lid)) for s in passed)
     return found
@@ -127,9 +126,9 @@ def tables(dump):
 
 
 def different(a, b):
-    there = [(n, lid) for n, d in a.node.items() if d["switch"]
-             for lid in d["lft"].keys() | b.node[n]["lft"].keys() if d["lft"].get(lid) != b.node[n]["lft"].get(lid)]
-    return f"{len(there)} entries differ, such as {there[:5]}"
+    """[(switch, LID)] whose entries are not the same."""
+    return [(n, lid) for n, d in a.node.items() if d["switch"] and d["lft"] != b.node[n]["lft"]
+            for lid in d["lft"].keys() | b.node[n]["lft"].keys() if d["lft"].get(lid) != b.node[n]["lft"].get(lid)]
 
 
 def judge_diags(sim, net, dump):
@@ -189,7 +188,7 @@ def test_fails_and_returns(site):
 
 def test_fails_while_mads_are_lost(site):
     """The same while the failing switch's neighbours, and others, lose a fifth of the MADs that they get."""
-    for name, port in FAILS[site.name]:
+    for name, port in FAILS[site.name][::2 if len(site.net.node) > 1000 else 1]:
         node = site.net.node[name]
         near = [p for p, _ in node.peer.values() if site.net.node[p].switch][:4] + [name]
         choose = random.Random(name)
