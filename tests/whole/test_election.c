@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two whole managers on one simulated fabric: the rig's and a second one on another adapter, which ranks
+// above or below it.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/err.h"
+#include "mad/mad.h"
+#include "tests/whole/rig.h"
+
+struct second {
+    struct rig *r;
+    struct transport *transport;
+    struct mad_engine *engine;
+    struct sm *sm;
+    struct sm_opts opts;
+};
+
+static uint64_t last_adapter(const struct fabric *f)
+{
+    uint64_t guid = 0;
+    for (uint32_t i = 0; i < f->num_ports; i++)
+        if (fabric_node(f, f->port[i].node)->type == NODE_CA && port_valid(f->port[i].peer))
+            guid = f->port[i].guid;
+    return guid;
+}
+
+static void second_up(struct second *s, struct rig *r, uint8_t priority)
+{
+    struct err e = {0};
+    *s = (struct second){.r = r};
+    sm_opts_default(&s->opts);
+    s->opts.priority = priority;
+    s->transport = sim_attach(r->sim, last_adapter(r->plan), &e);
+    assert_non_null(s->transport);
+    assert_int_equal(s->transport->ops->issm(s->transport, true, &e), 0);
+    s->engine = mad_engine_new(r->loop, s->transport, NULL);
+    s->sm = sm_new(r->loop, s->engine, s->transport, r->pool, NULL, &s->opts, NULL);
+    sm_start(s->sm);
+}
+
+static void second_dies(struct second *s)
+{
+    mad_engine_free(s->engine);
+    sm_free(s->sm);
+    s->transport->ops->free(s->transport);
+}
+
+static enum sm_state state_of(const struct sm *sm)
+{
+    struct sm_status st;
+    sm_get_status(sm, &st);
+    return st.state;
+}
+
+static uint16_t *lids(const struct rig *r)
+{
+    uint16_t *lid = calloc(r->plan->num_ports, sizeof(*lid));
+    for (uint32_t i = 0; i < r->plan->num_ports; i++) {
+        struct sim_port_view v;
+        const struct port *p = &r->plan->port[i];
+        if (sim_port_view(r->sim, fabric_node(r->plan, p->node)->guid, p->num, &v) == 0)
+            lid[i] = v.lid;
+    }
+    return lid;
+}
+
+static uint64_t sets(const struct rig *r)
+{
+    return rig_count(r, MAD_METHOD_SET, MAD_ATTR_PORT_INFO) +
+           rig_count(r, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE);
+}
+
+// The rig's manager is up; the second comes, and is killed.
+static void two(uint8_t priority)
+{
+    bool above = priority > 8;
+    struct rig r;
+    struct second s;
+
+    rig_init(&r, "rail-16", &(struct sim_opts){.link_latency_ns = 1000, .service_ns = 5000});
+    rig_up(&r);
+    rig_sweeps(&r, 1, 60);
+    uint16_t *before = lids(&r);
+    uint64_t written = sets(&r);
+    second_up(&s, &r, priority);
+    rig_run(&r, 20 * MONO_S);
+    assert_int_equal(state_of(r.sm), above ? SM_STANDBY : SM_MASTER);
+    assert_int_equal(state_of(s.sm), above ? SM_MASTER : SM_STANDBY);
+    assert_int_equal(rig_events_of(&r, "gives-way"), above);
+    assert_int_equal(sets(&r), written); // nothing is done to the fabric on the way
+    rig_judge(&r, NULL, 0);
+    unsigned sweeps = r.sweeps;
+    rig_run(&r, 30 * MONO_S);
+    if (above)
+        assert_int_equal(r.sweeps, sweeps); // a standby polls
+    second_dies(&s);
+    rig_run(&r, 10 * MONO_S);
+    assert_int_equal(state_of(r.sm), SM_MASTER);
+    assert_int_equal(rig_events_of(&r, "foreign-sm-gone"), 1);
+    rig_judge(&r, NULL, 0);
+    uint16_t *after = lids(&r);
+    assert_memory_equal(before, after, r.plan->num_ports * sizeof(*before));
+    free(before);
+    free(after);
+    rig_done(&r);
+}
+
+static void test_second_ranks_above(void **state)
+{
+    (void)state;
+    two(12);
+}
+
+static void test_second_ranks_below(void **state)
+{
+    (void)state;
+    two(3);
+}
+
+// Started at the same time on a cold fabric: one brings it up, the other has set nothing.
+static void test_together(void **state)
+{
+    (void)state;
+    for (unsigned above = 0; above < 2; above++) {
+        struct rig r;
+        struct second s;
+        rig_init(&r, "rail-16", &(struct sim_opts){.link_latency_ns = 1000, .service_ns = 5000});
+        rig_up(&r);
+        second_up(&s, &r, above ? 12 : 3);
+        rig_run(&r, 20 * MONO_S);
+        assert_int_equal(state_of(r.sm), above ? SM_STANDBY : SM_MASTER);
+        assert_int_equal(state_of(s.sm), above ? SM_MASTER : SM_STANDBY);
+        assert_int_equal(sets(&r) > 0, !above);
+        rig_judge(&r, NULL, 0);
+        second_dies(&s);
+        rig_run(&r, 10 * MONO_S);
+        assert_int_equal(state_of(r.sm), SM_MASTER);
+        rig_judge(&r, NULL, 0);
+        rig_done(&r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_second_ranks_above),
+        cmocka_unit_test(test_second_ranks_below),
+        cmocka_unit_test(test_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
