@@ -52,6 +52,11 @@ struct rlive {
     bool ordered;
 };
 
+// repair_live.c; everything in a.
+struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, struct arena *a);
+// The live switch that the ideal's entry leads to, if the cable is there and leads where it led; or ID_NONE.
+uint32_t rideal_next(const struct rlive *v, uint32_t s, uint16_t lid);
+
 // One task's scratch for columns.
 struct rrepair {
     const struct rlive *v;
@@ -88,9 +93,6 @@ static inline uint32_t rfar(const struct rlive *v, uint32_t s, uint8_t port)
 {
     return port < v->ports ? v->link[(size_t)s * v->ports + port] : ID_NONE;
 }
-
-// The live switch that the ideal's entry leads to, if the cable is there and leads where it led; or ID_NONE.
-uint32_t rideal_next(const struct rlive *v, uint32_t s, uint16_t lid);
 
 // Highest random weight: which of equal ports a destination takes does not depend on what the others are.
 static inline uint64_t rweight(const struct rlive *v, uint32_t s, uint16_t lid, uint8_t port)
