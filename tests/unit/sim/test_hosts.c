@@ -59,6 +59,7 @@ static uint16_t member(struct mad_sa_hdr *h, uint8_t *data, const struct mad_add
     if (sa.status != 0 || (g == 2 && sa.solicited != 0))
         return sa.status ? sa.status : sa.solicited;
     r.mlid = (uint16_t)(0xc000 + g);
+    r.join_state = 3; // as a member has it that had joined otherwise before
     r.q_key = 0xb1b;
     r.mtu = 4;
     r.rate = 3;

@@ -271,6 +271,12 @@ static void polls_its_master(void **state)
     rig_run(&rig, 5 * MONO_S);
     assert_int_equal(view().sm.state, MAD_SM_STANDBY);
     we_answer = false;
+    rig_run(&rig, 2 * MONO_S); // two more: not in a row with those
+    we_answer = true;
+    rig_run(&rig, 3 * MONO_S);
+    assert_int_equal(view().sm.state, MAD_SM_STANDBY);
+    assert_true(view().polls_missed >= 4);
+    we_answer = false;
     rig_run(&rig, 5 * MONO_S);
     assert_int_equal(view().sm.state, MAD_SM_MASTER);
     unsigned before = asked;

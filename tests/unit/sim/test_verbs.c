@@ -145,6 +145,20 @@ static void flap_faster_than_training(void **state)
     assert_int_equal(downed(e.leaf, e.up_port), 1);
 }
 
+// The same whichever end is cut.
+static void training_begins_anew(void **state)
+{
+    assert_int_equal(sim_link_set(rig.s, e.leaf, e.up_port, false), 0);
+    assert_int_equal(sim_link_set(rig.s, e.leaf, e.up_port, true), 0);
+    rig_run(&rig, 3 * MONO_MS);
+    assert_int_equal(sim_link_set(rig.s, e.agg, e.agg_port, false), 0);
+    assert_int_equal(sim_link_set(rig.s, e.agg, e.agg_port, true), 0);
+    rig_run(&rig, 4 * MONO_MS); // 7 ms: the first training would be over
+    assert_int_equal(port_state(e.agg, e.agg_port), MAD_PORT_DOWN);
+    rig_run(&rig, 2 * MONO_MS);
+    assert_int_equal(port_state(e.agg, e.agg_port), MAD_PORT_INIT);
+}
+
 static void swapped_cables(void **state)
 {
     struct mad_node_info ni;
@@ -238,6 +252,7 @@ int main(void)
         UP(flap_is_ended_by_a_hand),
         UP(flap_refuses),
         cmocka_unit_test_setup_teardown(flap_faster_than_training, setup_training, teardown),
+        cmocka_unit_test_setup_teardown(training_begins_anew, setup_training, teardown),
         UP(swapped_cables),
         UP(enabled_at_the_device),
         UP(delay_is_of_each_request),
