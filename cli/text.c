@@ -188,7 +188,10 @@ int text_parse_time(const char *s, int64_t *ret_wall_ns)
     }
     if (parse_offset(p, &offset) != 0)
         return -EINVAL;
-    *ret_wall_ns = ((int64_t)timegm(&tm) - offset) * 1000000000 + ns;
+    int64_t seconds = (int64_t)timegm(&tm) - offset;
+    if (seconds > INT64_MAX / 1000000000 - 1 || seconds < INT64_MIN / 1000000000 + 1) // years 1678 to 2262
+        return -EINVAL;
+    *ret_wall_ns = seconds * 1000000000 + ns;
     return 0;
 }
 

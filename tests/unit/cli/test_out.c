@@ -163,7 +163,7 @@ static void test_ages_and_keys(void **state)
                                         {.key = "mlid", .title = "MLID", .kind = FIELD_HEX},
                                         {0}};
     struct out o = {.header = true, .utf8 = true};
-    json_t *list = json_loads("[{\"at\": \"2999-01-01T00:00:00.000Z\", \"mlid\": 49153},"
+    json_t *list = json_loads("[{\"at\": \"2200-01-01T00:00:00.000Z\", \"mlid\": 49153},"
                               " {\"at\": \"never\", \"mlid\": null}]",
                               0, NULL);
     (void)state;
@@ -174,12 +174,12 @@ static void test_ages_and_keys(void **state)
                                      "never       -\n");
     buf_clear(&o.text);
     out_object(&o, some, json_array_get(list, 0));
-    assert_string_equal(o.text.data, "at    2999-01-01 00:00:00 UTC\n"
+    assert_string_equal(o.text.data, "at    2200-01-01 00:00:00 UTC\n"
                                      "mlid  0xc001\n");
     buf_clear(&o.text);
     o.format = OUT_CSV;
     out_list(&o, some, list);
-    assert_string_equal(o.text.data, "at,mlid\n2999-01-01T00:00:00.000Z,49153\nnever,\n");
+    assert_string_equal(o.text.data, "at,mlid\n2200-01-01T00:00:00.000Z,49153\nnever,\n");
     json_decref(list);
     out_done(&o);
 }

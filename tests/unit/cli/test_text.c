@@ -128,7 +128,8 @@ static void test_times(void **state)
     assert_int_equal(ns, 0);
     assert_int_equal(text_parse_time("2026-11-30T19:53:05.001Z", &ns), 0);
     assert_int_equal(ns, 1796068385001000000);
-    static const char *const bad[] = {"",
+    static const char *const bad[] = {"2999-01-01T00:00:00Z",
+                                      "",
                                       "now",
                                       "2026-11-30",
                                       "2026-11-30T19:53:05",
