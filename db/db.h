@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// meta.db: what must survive: LIDs, the blueprint, events. SQLite appears only in this folder; one writer
-// thread owns the connection that writes, synchronous=FULL, WAL. Requests are queued and their completions
-// come on the loop; reads that the loop needs at start run at db_open().
+// meta.db: what must survive: LIDs, multicast groups, the blueprint, events. SQLite appears only in this
+// folder; one writer thread owns the connection that writes, synchronous=FULL, WAL. Requests are queued and
+// their completions come on the loop; reads that the loop needs at start run at db_open().
 //
 // A damaged file is set aside (meta.db.damaged-<time>), reported, and a new one begun: the fabric itself is
 // read instead. A file of a newer schema is refused. A full disk fails the request, never the daemon: it is

@@ -548,7 +548,7 @@ static void look(struct sm_mcast *m)
 
 static bool round_begin(struct sm_mcast *m)
 {
-    if (m->tree == NULL || m->held)
+    if (m->tree == NULL || m->held || m->sm->state != SM_MASTER)
         return false;
     if (!m->looked && m->sm->sa->loaded)
         m->looked = true;
@@ -809,6 +809,14 @@ void sm_mcast_fabric_changed(struct sm *sm)
     plan_anew(m, true);
 }
 
+static void mft_void(struct mft *t)
+{
+    t->here = false;
+    for (size_t k = 0; k < (size_t)t->blocks * t->positions; k++)
+        if (t->block[k] != NULL)
+            t->block[k]->known = false;
+}
+
 // Nothing is written to it before the sweep that has noticed it has given it its routes.
 void sm_mcast_switch_reset(struct sm *sm, const struct sm_dev *d)
 {
@@ -817,11 +825,14 @@ void sm_mcast_switch_reset(struct sm *sm, const struct sm_dev *d)
 
     if (m == NULL || !u64map_get(&m->by_guid, d->guid, &i))
         return;
-    struct mft *t = &m->mft[i];
-    t->here = false;
-    for (size_t k = 0; k < (size_t)t->blocks * t->positions; k++)
-        if (t->block[k] != NULL)
-            t->block[k]->known = false;
+    mft_void(&m->mft[i]);
+}
+
+void sm_mcast_void(struct sm *sm)
+{
+    struct sm_mcast *m = sm->mcast;
+    for (uint32_t i = 0; m != NULL && i < m->num_mft; i++)
+        mft_void(&m->mft[i]);
 }
 
 void sm_mcast_stats(const struct sm *sm, struct sm_sa_stats *ret)

@@ -313,8 +313,10 @@ static sa_fn *handler_of(const struct sa_row *w, uint8_t method)
 
 static bool ready(struct sm_sa *sa)
 {
-    if (sa->sm->state != SM_MASTER)
+    if (sa->sm->state != SM_MASTER && sa->ready) {
         sa->ready = false;
+        sm_mcast_void(sa->sm);
+    }
     return sa->ready;
 }
 

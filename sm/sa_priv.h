@@ -196,7 +196,7 @@ void sm_mcast_done(struct sm *sm);
 void sm_mcast_dirty(struct sm *sm, uint16_t mlid); // its members have changed
 uint64_t sm_mcast_ticket(struct sm *sm);           // done when what is dirty now is in the tables
 uint16_t sm_mcast_mlid_max(const struct sm *sm);
-// Whether a port's switch forwards to it already, as far as the tables are known.
+void sm_mcast_void(struct sm *sm); // somebody else writes the tables now
 void sm_mcast_stats(const struct sm *sm, struct sm_sa_stats *ret);
 // Row of the table as it should be, 0 beyond: for MulticastForwardingTableRecord.
 bool sm_mcast_block(const struct sm *sm, uint64_t switch_guid, unsigned block, unsigned position,

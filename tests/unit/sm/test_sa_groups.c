@@ -462,6 +462,28 @@ static void test_join_waits_for_switches(void **state)
     sa_rig_done(&r);
 }
 
+// While another manager is master nothing is written; afterwards what it left is read and set right.
+static void test_stepped_down(void **state)
+{
+    struct sa_rig r;
+    (void)state;
+    start(&r);
+    assert_int_equal(join(&r, 0, JOIN, ipoib()), 0);
+    assert_int_equal(join(&r, 9, JOIN, ipoib()), 0);
+    r.sm->state = SM_STANDBY;
+    unsigned smps = r.smps;
+    sa_run(&r, 5 * MONO_S);
+    assert_int_equal(r.smps, smps);
+    r.sm->state = SM_MASTER;
+    assert_int_equal(join(&r, 10, JOIN, ipoib()), -1);
+    assert_int_equal(r.smps, smps);
+    uint64_t sets = stats(&r).mft_blocks_set;
+    sm_mcast_fabric_changed(r.sm);
+    sa_run(&r, MONO_S);
+    assert_true(stats(&r).mft_blocks_set > sets); // the played switches say that they hold nothing
+    sa_rig_done(&r);
+}
+
 // --- ports that go ---
 
 static void test_gone(void **state)
@@ -581,6 +603,7 @@ int main(void)
         cmocka_unit_test(test_mlids_run_out),
         cmocka_unit_test(test_queries),
         cmocka_unit_test(test_join_waits_for_switches),
+        cmocka_unit_test(test_stepped_down),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_inform),
         cmocka_unit_test(test_reregister),
