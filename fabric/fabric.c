@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/fabric_priv.h"
 
+#include <stdatomic.h>
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 
 // The count and the arena handle stay writable beside the sealed arrays.
 struct fabric_box {
-    struct fabric f; // first: a fabric pointer is a box pointer
-    unsigned refs;
+    struct fabric f;       // first: a fabric pointer is a box pointer
+    _Atomic unsigned refs; // workers take references too
     struct arena *arena;
 };
 
@@ -32,7 +33,7 @@ struct fabric *fabric_ref(const struct fabric *f)
 {
     struct fabric_box *box = (struct fabric_box *)(uintptr_t)f;
     assert(box->refs > 0);
-    box->refs++;
+    atomic_fetch_add(&box->refs, 1);
     return &box->f;
 }
 
@@ -42,7 +43,7 @@ void fabric_unref(const struct fabric *f)
     if (!box)
         return;
     assert(box->refs > 0);
-    if (--box->refs)
+    if (atomic_fetch_sub(&box->refs, 1) > 1)
         return;
     arena_free(box->arena);
     free(box);

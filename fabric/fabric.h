@@ -12,8 +12,8 @@
 //
 // A LID above 0xbfff (0xffff: an adapter nobody configured yet) stays in port.a.lid as read and is in no map.
 //
-// Lifetime: reference-counted (the count lives outside the sealed arena); loop thread for ref/unref, any
-// thread for reading while a reference is held.
+// Lifetime: reference-counted (the count lives outside the sealed arena, and is atomic); any thread reads
+// while it holds a reference.
 #ifndef WEFT_FABRIC_FABRIC_H
 #define WEFT_FABRIC_FABRIC_H
 

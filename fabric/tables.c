@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/tables.h"
 
+#include <stdatomic.h>
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 // The count stays writable beside the sealed rows.
 struct tables_box {
     struct fabric_tables t; // first: a tables pointer is a box pointer
-    unsigned refs;
+    _Atomic unsigned refs;  // workers take references too
     struct arena *arena;
 };
 
@@ -65,7 +66,7 @@ struct fabric_tables *tables_ref(const struct fabric_tables *t)
 {
     struct tables_box *box = box_of(t);
     assert(box->refs > 0);
-    box->refs++;
+    atomic_fetch_add(&box->refs, 1);
     return &box->t;
 }
 
@@ -75,7 +76,7 @@ void tables_unref(const struct fabric_tables *t)
     if (!box)
         return;
     assert(box->refs > 0);
-    if (--box->refs)
+    if (atomic_fetch_sub(&box->refs, 1) > 1)
         return;
     arena_free(box->arena);
     free(box);

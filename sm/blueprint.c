@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blueprint: the fabric as it is meant to be, learnt from the largest one seen, kept in the database as
-// ibnetdiscover text under a line that tells its size. It outlives failures: what is missing now was there
-// once. Made by a worker, since a large fabric's text is megabytes.
+// The blueprint: the fabric as it is meant to be, learnt from all that was ever seen (fabric_merge()), and
+// the ideal tables for it. What is in force is a function of these and of the live fabric alone
+// (route_repair_from()): a failure moves what crossed it, a repair brings it home, and a restart comes to the
+// same tables. Kept in the database as ibnetdiscover text under a line that tells its size; made by a worker,
+// since a large fabric's text is megabytes.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/merge.h"
+#include "fabric/reader.h"
 #include "fabric/writer.h"
+#include "lib/log.h"
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
 
@@ -19,6 +24,44 @@ struct sm_blueprint_job {
     char *text;
     size_t len;
 };
+
+// --- the ideal ---
+
+struct sm_ideal *sm_ideal_new(const struct fabric *blueprint, const struct fabric *made_for,
+                              const struct route_result *route, const struct route_opts *o, struct err *e)
+{
+    struct sm_ideal *x = xcalloc(1, sizeof(*x));
+    atomic_init(&x->refs, 1);
+    x->blueprint = fabric_ref(blueprint);
+    x->made_for = fabric_ref(made_for);
+    x->route = *route;
+    x->route.tables = tables_ref(route->tables);
+    if (route_base_new(x->made_for, &x->route, o, &x->base, e) != 0) {
+        sm_ideal_unref(x);
+        return NULL;
+    }
+    return x;
+}
+
+struct sm_ideal *sm_ideal_ref(struct sm_ideal *x)
+{
+    if (x != NULL)
+        atomic_fetch_add(&x->refs, 1);
+    return x;
+}
+
+void sm_ideal_unref(struct sm_ideal *x)
+{
+    if (x == NULL || atomic_fetch_sub(&x->refs, 1) > 1)
+        return;
+    route_base_free(x->base);
+    tables_unref(x->route.tables);
+    fabric_unref(x->made_for);
+    fabric_unref(x->blueprint);
+    free(x);
+}
+
+// --- kept ---
 
 static void work(void *arg, struct par *par)
 {
@@ -33,7 +76,7 @@ static void work(void *arg, struct par *par)
         j->len = 0;
 }
 
-void sm_blueprint_free(struct sm *sm)
+static void job_free(struct sm *sm)
 {
     struct sm_blueprint_job *j = sm->blueprint.job;
     if (j == NULL)
@@ -44,44 +87,68 @@ void sm_blueprint_free(struct sm *sm)
     sm->blueprint.job = NULL;
 }
 
+void sm_blueprint_free(struct sm *sm)
+{
+    job_free(sm);
+    fabric_unref(sm->blueprint.known);
+    fabric_unref(sm->blueprint.kept);
+    sm_ideal_unref(sm->blueprint.ideal);
+}
+
+static void keep(struct sm *sm);
 static void done(void *arg)
 {
     struct sm_blueprint_job *j = arg;
     struct sm *sm = j->sm;
     if (j->len > 0)
         db_blob_put(sm->db, sm->o.fabric, "blueprint", j->text, j->len, NULL, NULL);
-    sm_blueprint_free(sm);
+    job_free(sm);
+    keep(sm);
+}
+
+static void keep(struct sm *sm)
+{
+    if (sm->db == NULL || sm->blueprint.job != NULL || sm->blueprint.known == sm->blueprint.kept)
+        return;
+    struct sm_blueprint_job *j = xcalloc(1, sizeof(*j));
+    j->sm = sm;
+    j->fabric = fabric_ref(sm->blueprint.known);
+    j->job = (struct pool_job){.work = work, .done = done, .arg = j};
+    sm->blueprint.job = j;
+    fabric_unref(sm->blueprint.kept);
+    sm->blueprint.kept = fabric_ref(sm->blueprint.known);
+    pool_submit(sm->pool, &j->job);
 }
 
 void sm_blueprint_load(struct sm *sm)
 {
     void *p = NULL;
     size_t n = 0;
+    struct findings fs = {0};
+    struct err e = {0};
+
     if (sm->db == NULL || db_blob_get(sm->db, sm->o.fabric, "blueprint", &p, &n) != 0)
         return;
-    char *head = strndup(p, n < 80 ? n : 80);
-    unsigned nodes, links;
-    if (head != NULL && sscanf(head, HEAD, &nodes, &links) == 2) {
-        sm->blueprint.nodes = nodes;
-        sm->blueprint.links = links;
-    }
-    free(head);
+    const struct fabric *read = reader_parse(p, n, "blueprint", &fs, &e);
     free(p);
+    findings_done(&fs);
+    if (read == NULL) {
+        log_warning("blueprint-not-read", "fabric=%s text=\"%s\"", sm->o.fabric, e.text);
+        return;
+    }
+    sm->blueprint.known = fabric_merge(read, NULL);
+    sm->blueprint.kept = fabric_ref(sm->blueprint.known);
+    fabric_unref(read);
 }
 
-void sm_blueprint_learn(struct sm *sm)
+void sm_blueprint_take(struct sm *sm, struct sm_ideal *ideal)
 {
-    const struct fabric *f = sm->fabric;
-    bool grown = f->num_nodes > sm->blueprint.nodes || f->num_links > sm->blueprint.links;
-    bool shrunk = f->num_nodes < sm->blueprint.nodes || f->num_links < sm->blueprint.links;
-    if (sm->db == NULL || !grown || shrunk || sm->blueprint.job != NULL)
-        return;
-    struct sm_blueprint_job *j = xcalloc(1, sizeof(*j));
-    j->sm = sm;
-    j->fabric = fabric_ref(f);
-    j->job = (struct pool_job){.work = work, .done = done, .arg = j};
-    sm->blueprint.job = j;
-    sm->blueprint.nodes = f->num_nodes;
-    sm->blueprint.links = f->num_links;
-    pool_submit(sm->pool, &j->job);
+    sm_ideal_ref(ideal);
+    sm_ideal_unref(sm->blueprint.ideal);
+    sm->blueprint.ideal = ideal;
+    if (sm->blueprint.known != ideal->blueprint) {
+        fabric_unref(sm->blueprint.known);
+        sm->blueprint.known = fabric_ref(ideal->blueprint);
+    }
+    keep(sm);
 }

@@ -2,10 +2,10 @@
 // The phases that write: ports' settings, forwarding tables, link states.
 //
 //   configure  our own port first (everybody else is told its LID), then P_Keys and PortInfo of every
-//   connected port; a port in INIT goes to ARMED with the same Set tables     the plan's waves, block by
-//   block, then LinearFDBTop and LifeTimeValue: the top rises after the blocks below it are there links
-//   switch-to-switch links ACTIVE, once both ends are ARMED hosts      links of end nodes ACTIVE, last:
-//   routes both ways are there when a host wakes
+//   connected port; a port in INIT goes to ARMED with the same Set tables     the plan's waves, from the
+//   destinations outward, block by block, then LinearFDBTop and LifeTimeValue: the top rises after the blocks
+//   below it are there links switch-to-switch links ACTIVE, once both ends are ARMED hosts      links of end
+//   nodes ACTIVE, last: routes both ways are there when a host wakes
 //
 // Read before write: nothing is Set that already has the wanted value, and a field that a device does not
 // keep is remembered until the port resets.
@@ -289,11 +289,11 @@ static bool table_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, st
         return false;
     const struct route_wave *w = &sm_route_plan(sm)->wave[sm->wave];
     uint32_t sw = sm->next_fabric->node[d->node].sw;
-    uint32_t i = sm->wave_first[sw] + *cursor;
-    if (i >= sm->wave_first[sw + 1])
+    uint32_t i = w->first[sw] + *cursor;
+    if (i >= w->first[sw + 1])
         return false;
     (*cursor)++;
-    uint16_t block = w->block[sm->wave_block[i]].block;
+    uint16_t block = w->block[w->of_switch[i]].block;
     it->tag = block;
     it->method = MAD_METHOD_SET;
     it->attr_id = MAD_ATTR_LINEAR_FORWARDING_TABLE;
@@ -380,9 +380,8 @@ static void wave_start(struct sm *sm);
 static void wave_finished(struct sm_pass *p)
 {
     struct sm *sm = p->sm;
-    // Wave 0 makes wave 1 safe: if a switch did not take it, the sweep ends here with a mix that is still the
-    // old one.
-    if (sm->wave == 0 && sm_route_plan(sm)->num_waves == 2 && sm->wave_failures > 0) {
+    // Each wave is proved safe over the ones before: if a switch did not take its part, the sweep ends here.
+    if (sm->wave + 1 < sm_route_plan(sm)->num_waves && sm->wave_failures > 0) {
         struct err e;
         err_set(&e, -EIO, "tables",
                 "a switch did not take the entries that had to go first; the rest was not written; sweeping "
@@ -394,26 +393,10 @@ static void wave_finished(struct sm_pass *p)
     wave_start(sm);
 }
 
-// Blocks of the wave, by switch.
-static void wave_index(struct sm *sm, const struct route_wave *w)
-{
-    uint32_t n = sm->next_fabric->num_switches;
-    sm->wave_first = xreallocarray(sm->wave_first, n + 2, sizeof(uint32_t));
-    sm->wave_block = xreallocarray(sm->wave_block, w->num_blocks ? w->num_blocks : 1, sizeof(uint32_t));
-    memset(sm->wave_first, 0, (n + 2) * sizeof(uint32_t));
-    for (uint32_t i = 0; i < w->num_blocks; i++)
-        sm->wave_first[w->block[i].sw + 2]++;
-    for (uint32_t i = 2; i < n + 2; i++)
-        sm->wave_first[i] += sm->wave_first[i - 1];
-    for (uint32_t i = 0; i < w->num_blocks; i++)
-        sm->wave_block[sm->wave_first[w->block[i].sw + 1]++] = i;
-}
-
 static void wave_start(struct sm *sm)
 {
     const struct route_plan *plan = sm_route_plan(sm);
     if (plan != NULL && sm->wave < plan->num_waves) {
-        wave_index(sm, &plan->wave[sm->wave]);
         sm->pass_tables.name = "tables";
         sm->pass_tables.next = table_next;
         sm->pass_tables.done = table_done;

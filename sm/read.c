@@ -511,6 +511,7 @@ static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev
                 sm_port_text(from, num, where, sizeof(where)));
         return false;
     }
+    a->excluded = z->excluded = PORT_INCLUDED;
     a->last_peer = to->guid;
     z->last_peer = from->guid;
     a->peer = to->index;

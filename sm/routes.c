@@ -2,74 +2,214 @@
 // Phase "route": tables for the new snapshot, proved, and the plan to write them, computed by a worker while
 // ports are configured.
 //
+//     blueprint, learnt on from the snapshot ── ideal tables for it ── kept to in the snapshot ── proof ──
+//     plan
+//
 // What the switches hold now is either known (written by us and not reset since), blank (LinearFDBTop 0), or
-// read first. Tables found on the switches at the first sweep are adopted when they are proved for the LIDs
-// in force: nothing is written then. Tables of ours are recognised by their fingerprint, kept in the
-// database, so that a restart knows which engine made them. A table that the proof refuses is never written:
-// of computed tables those entries are that are proved to arrive (route_salvage()), the rest of them as
-// LFT_DROP, said in a finding; tables from a file, and those that leave a cycle, are refused whole.
+// read first. Tables found on the switches at the first sweep are ours when most switches have what was last
+// written to them or meant to be (a stamp in the database: a hash of each row); then they are brought to what
+// they should be. Otherwise, and when only this program's idea of what they should be has changed, they
+// become the ideal as they are if they are proved: nothing is written then. A table that the proof refuses is
+// never written: of computed tables those entries are that are proved to arrive (route_salvage()), the rest
+// of them as LFT_DROP, said in a finding; tables from a file, and those that leave a cycle, are refused
+// whole.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/merge.h"
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
 
-struct stamp { // the blob "tables"
+// The blob "tables": what was last written, or was going to be.
+struct stamp {
     char engine[16];
-    uint64_t hash;
+    uint64_t graph; // hash of the cables and LIDs that it was for
+    uint64_t n;
+    struct stamp_row {
+        uint64_t guid, now, before; // hashes of the switch's row, and of the one that it replaced
+    } row[];
 };
 
 struct sm_route_job {
     struct pool_job job;
     struct sm *sm;
     const struct fabric *fabric;
-    struct fabric_tables *old; // what the switches hold
-    bool *known, *blank;       // per switch
+    const struct fabric *known;            // the blueprint so far; may be NULL
+    struct sm_ideal *ideal;                // so far; may be NULL
+    struct fabric_tables *old;             // what the switches hold
+    bool *row_known, *blank;               // per switch
+    const struct fabric_tables *proved;    // of the last generation; borrowed, like their state
+    const struct route_proof_state *state; // NULL when there is none
     struct route_opts opts;
     bool all_blank;
-    bool may_keep; // keep old when it is proved
+    bool may_adopt; // keep old when it is proved
+    bool anew;      // the ideal is computed again
     bool allow_credit_loops;
-    struct stamp stamp;
+    struct stamp *found; // NULL when there is none, or it is not looked at
     // results
     int status;
-    bool kept, ours;
+    bool kept;
     struct route_result result;
     struct route_proof proof;
-    uint64_t hash; // of the new tables
+    struct route_proof_state *new_state;
+    struct sm_ideal *new_ideal;
+    struct stamp *stamp;
     struct route_plan *plan;
+    uint64_t moved;
     struct err err;
 };
 
-static uint64_t tables_hash(const struct fabric *f, const struct fabric_tables *t)
+// --- the stamp ---
+
+static uint64_t row_hash(const struct fabric_tables *t, uint32_t sw)
 {
-    uint64_t h = f->top_lid;
-    for (uint32_t sw = 0; sw < f->num_switches; sw++) {
-        const uint8_t *row = tables_row(t, sw);
-        uint64_t x = fabric_switch(f, sw)->guid;
-        for (uint32_t lid = 1; lid <= f->top_lid && lid < t->lids; lid++)
-            x = hash_mix64(x ^ row[lid]);
-        h ^= hash_mix64(x);
+    const uint8_t *row = tables_row(t, sw);
+    uint64_t h = 0, word;
+    for (uint32_t i = 0; i < t->lids; i += sizeof(word)) {
+        memcpy(&word, row + i, sizeof(word));
+        if (word != UINT64_MAX) // all of it dropped: as if it were not there
+            h ^= hash_mix64(word ^ hash_mix64(i));
     }
     return h;
 }
 
-static void keep(struct sm_route_job *j, struct par *par)
+static uint64_t graph_hash(const struct fabric *f)
 {
-    struct verify_opts v = {.par = par};
-    if (!j->may_keep || j->all_blank || !route_verify(j->fabric, j->old, &v, &j->proof))
-        return;
-    j->kept = true;
-    j->ours = j->stamp.engine[0] != 0 && j->stamp.hash == tables_hash(j->fabric, j->old);
-    snprintf(j->old->engine, sizeof(j->old->engine), "%s", j->ours ? j->stamp.engine : "adopted");
+    uint64_t h = 0;
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        uint64_t at = f->node[p->node.i].guid ^ (uint64_t)p->num << 56;
+        if (port_valid(p->peer))
+            h ^=
+                hash_mix64(hash_mix64(at) ^ f->node[f->port[p->peer.i].node.i].guid ^ f->port[p->peer.i].num);
+        if (port_is_end(f, p) && p->a.lid != 0)
+            h += hash_mix64(at ^ hash_mix64(p->a.lid));
+    }
+    return h;
+}
+
+static size_t stamp_size(uint64_t n)
+{
+    return sizeof(struct stamp) + n * sizeof(struct stamp_row);
+}
+
+static void make_stamp(struct sm_route_job *j)
+{
+    const struct fabric *f = j->fabric;
+    struct stamp *s = xcalloc(1, stamp_size(f->num_switches));
+
+    snprintf(s->engine, sizeof(s->engine), "%s", j->result.tables->engine);
+    s->graph = graph_hash(f);
+    s->n = f->num_switches;
+    for (uint32_t sw = 0; sw < f->num_switches; sw++)
+        s->row[sw] = (struct stamp_row){.guid = fabric_switch(f, sw)->guid,
+                                        .now = row_hash(j->result.tables, sw),
+                                        .before = row_hash(j->old, sw)};
+    j->stamp = s;
+}
+
+static struct stamp *read_stamp(const struct sm *sm)
+{
+    void *blob = NULL;
+    size_t len = 0;
+    struct stamp *s;
+
+    if (sm->db == NULL || db_blob_get(sm->db, sm->o.fabric, "tables", &blob, &len) != 0)
+        return NULL;
+    s = blob;
+    if (len < sizeof(*s) || s->n > SM_SWITCHES_MAX || len != stamp_size(s->n)) {
+        free(blob);
+        return NULL;
+    }
+    s->engine[sizeof(s->engine) - 1] = 0;
+    return s;
+}
+
+enum whose { FOREIGN, OURS, OURS_FINISHED };
+
+// Whether the tables found are those that were written last, or on the way there.
+static enum whose whose_tables(const struct sm_route_job *j)
+{
+    const struct fabric *f = j->fabric;
+    uint32_t finished = 0, ours = 0;
+
+    if (j->found == NULL)
+        return FOREIGN;
+    for (uint64_t i = 0; i < j->found->n; i++) {
+        const struct stamp_row *r = &j->found->row[i];
+        const struct node *n = fabric_by_guid(f, r->guid);
+        if (n == NULL || n->type != NODE_SWITCH || !j->row_known[n->sw])
+            continue;
+        uint64_t h = row_hash(j->old, n->sw);
+        finished += h == r->now;
+        ours += h == r->now || h == r->before;
+    }
+    if (finished == f->num_switches)
+        return OURS_FINISHED;
+    return ours * 2 > f->num_switches ? OURS : FOREIGN;
+}
+
+// --- the worker ---
+
+// The blueprint with what this snapshot has more, and the ideal tables for it.
+static bool learn(struct sm_route_job *j)
+{
+    const struct fabric *blueprint = fabric_merge(j->known, j->fabric);
+    struct route_result r = {0};
+
+    if (j->ideal != NULL && !j->anew && blueprint == j->ideal->blueprint)
+        j->new_ideal = sm_ideal_ref(j->ideal);
+    else if (j->ideal != NULL && !j->anew && j->ideal->route.engine == ROUTE_FILE &&
+             j->opts.engine != ROUTE_FILE)
+        j->status =
+            route_repair_from(j->ideal->base, blueprint, j->opts.par, &r, &j->err); // found ones, grown
+    else
+        j->status = route_compute(blueprint, &j->opts, &r, &j->err);
+    if (j->status == 0 && j->new_ideal == NULL) {
+        j->new_ideal = sm_ideal_new(blueprint, blueprint, &r, &j->opts, &j->err);
+        j->status = j->new_ideal == NULL ? j->err.code : 0;
+        tables_unref(r.tables);
+    }
+    fabric_unref(blueprint);
+    return j->status == 0;
+}
+
+static bool equal_to_found(const struct sm_route_job *j, const struct fabric_tables *t)
+{
+    for (uint32_t sw = 0; sw < j->fabric->num_switches; sw++)
+        if (!j->row_known[sw] || j->blank[sw] || row_hash(j->old, sw) != row_hash(t, sw))
+            return false;
+    return true;
+}
+
+// What the switches hold becomes the ideal, as it is.
+static bool adopt(struct sm_route_job *j, const struct verify_opts *v)
+{
+    enum whose w = whose_tables(j);
+    bool adopted = j->found != NULL && strcmp(j->found->engine, "adopted") == 0;
+    bool as_is = w == FOREIGN || adopted || (w == OURS_FINISHED && j->found->graph == graph_hash(j->fabric));
+    struct route_result r = {.engine = ROUTE_FILE};
+
+    if (!as_is || !route_verify(j->fabric, j->old, v, &j->proof))
+        return false;
+    snprintf(j->old->engine, sizeof(j->old->engine), "%s", w == OURS_FINISHED ? j->found->engine : "adopted");
+    snprintf(r.why, sizeof(r.why), "%s",
+             w == OURS_FINISHED && !adopted
+                 ? "the tables on the switches are ours, of another version, and are proved: kept"
+                 : "the tables found on the switches are proved: adopted as they are");
     tables_seal(j->old, false);
-    j->result.tables = tables_ref(j->old);
-    if (!j->ours || route_engine_parse(j->stamp.engine, &j->result.engine) != 0)
-        j->result.engine = ROUTE_FILE;
-    snprintf(j->result.why, sizeof(j->result.why), "%s",
-             j->ours ? "the tables on the switches are ours and are proved: kept"
-                     : "the tables found on the switches are proved: adopted as they are");
+    r.tables = j->old;
+    struct sm_ideal *x = sm_ideal_new(j->new_ideal->blueprint, j->fabric, &r, &j->opts, &j->err);
+    if (x == NULL)
+        return false;
+    sm_ideal_unref(j->new_ideal);
+    j->new_ideal = x;
+    tables_unref(j->result.tables);
+    j->result = r;
+    tables_ref(j->old);
+    return true;
 }
 
 static bool reaches_us(const struct fabric *f, const struct fabric_tables *t)
@@ -87,7 +227,7 @@ static bool reaches_us(const struct fabric *f, const struct fabric_tables *t)
 static bool salvage(struct sm_route_job *j, const struct verify_opts *v)
 {
     struct route_proof proof;
-    if (j->result.engine == ROUTE_FILE) // a wrong file is for the operator to correct
+    if (j->opts.engine == ROUTE_FILE) // a wrong file is for the operator to correct
         return false;
     struct fabric_tables *t = route_salvage(j->fabric, j->result.tables, v, &proof);
     if (t == NULL)
@@ -102,40 +242,54 @@ static bool salvage(struct sm_route_job *j, const struct verify_opts *v)
     return true;
 }
 
+static bool prove(struct sm_route_job *j, const struct verify_opts *v)
+{
+    const struct fabric_tables *t = j->result.tables;
+    bool ok = j->state != NULL && j->proved != NULL
+                  ? route_verify_change(j->state, j->proved, j->fabric, t, v, &j->proof, &j->new_state)
+                  : route_verify_keep(j->fabric, t, v, &j->proof, &j->new_state);
+    if (ok || salvage(j, v))
+        return true;
+    j->status = err_set(&j->err, -EPROTO, route_engine_name(j->result.engine),
+                        "the computed tables do not hold: %s%s", j->proof.counter_example,
+                        j->proof.credit_loop && j->result.engine != ROUTE_UPDN
+                            ? "; routing.engine auto has no such loops"
+                            : "");
+    return false;
+}
+
 static void work(void *arg, struct par *par)
 {
     struct sm_route_job *j = arg;
     struct verify_opts v = {.par = par, .allow_credit_loops = j->allow_credit_loops};
 
-    keep(j, par);
-    if (j->kept)
-        return;
     j->opts.par = par;
-    j->status = route_compute(j->fabric, &j->opts, &j->result, &j->err);
+    if (!learn(j))
+        return;
+    j->status = route_repair_from(j->new_ideal->base, j->fabric, par, &j->result, &j->err);
     if (j->status != 0)
         return;
-    if (!route_verify(j->fabric, j->result.tables, &v, &j->proof) && !salvage(j, &v)) {
-        j->status = err_set(&j->err, -EPROTO, route_engine_name(j->result.engine),
-                            "the computed tables do not hold: %s%s", j->proof.counter_example,
-                            j->proof.credit_loop && j->result.engine != ROUTE_UPDN
-                                ? "; routing.engine auto has no such loops"
-                                : "");
-        return;
+    if (j->may_adopt && !j->all_blank) {
+        bool equal = equal_to_found(j, j->result.tables);
+        j->kept = equal || adopt(j, &v);
+        if (equal)
+            snprintf(j->result.why, sizeof(j->result.why),
+                     "the tables on the switches are ours and are proved: kept");
     }
-    j->hash = tables_hash(j->fabric, j->result.tables);
+    if (!prove(j, &v))
+        return;
+    make_stamp(j);
     tables_seal(j->old, false);
-    j->status =
-        route_plan_make(j->fabric, j->old, j->known, j->blank, j->result.tables, par, &j->plan, &j->err);
+    j->status = route_plan_proved(j->fabric, j->old, j->row_known, j->blank, j->result.tables, j->new_state,
+                                  par, &j->plan, &j->err);
+    if (j->status == 0 && j->proved != NULL)
+        j->moved = route_paths_moved(j->fabric, j->old, j->result.tables, par);
 }
 
 static void stamp_tables(struct sm_route_job *j)
 {
-    struct stamp s = {0};
-    if (j->sm->db == NULL)
-        return;
-    snprintf(s.engine, sizeof(s.engine), "%s", route_engine_name(j->result.engine));
-    s.hash = j->hash;
-    db_blob_put(j->sm->db, j->sm->o.fabric, "tables", &s, sizeof(s), NULL, NULL);
+    if (j->sm->db != NULL)
+        db_blob_put(j->sm->db, j->sm->o.fabric, "tables", j->stamp, stamp_size(j->stamp->n), NULL, NULL);
 }
 
 static void tell_of_gaps(struct sm *sm, const struct route_proof *p)
@@ -163,8 +317,12 @@ static void done(void *arg)
         sm_sweep_failed(sm, &j->err);
         return;
     }
-    if (!j->kept)
+    if (j->plan->num_waves > 0 || j->proved == NULL)
         stamp_tables(j);
+    if (j->result.replaced)
+        sm_event(sm, "routes-replaced", "warning", "", "%s", j->result.why);
+    sm->sweep.lft_entries = j->plan->entries;
+    sm->sweep.paths_moved = j->moved;
     if (j->proof.unreached > 0)
         tell_of_gaps(sm, &j->proof);
     sm->next_tables = tables_ref(j->result.tables);
@@ -182,23 +340,34 @@ void sm_route_job_free(struct sm *sm)
     if (j == NULL)
         return;
     route_plan_free(j->plan);
+    route_proof_state_free(j->new_state);
     tables_unref(j->result.tables);
     tables_unref(j->old);
     fabric_unref(j->fabric);
-    free(j->known);
+    fabric_unref(j->known);
+    sm_ideal_unref(j->ideal);
+    sm_ideal_unref(j->new_ideal);
+    free(j->row_known);
     free(j->blank);
+    free(j->found);
+    free(j->stamp);
     free(j);
     sm->job = NULL;
 }
 
-// The route result and proof in force move to sm; called when the sweep succeeds.
+// The route result, proof and ideal in force move to sm; called when the sweep succeeds.
 void sm_route_adopt_result(struct sm *sm)
 {
-    if (sm->job == NULL)
+    struct sm_route_job *j = sm->job;
+    if (j == NULL)
         return; // nothing that routes depend on has changed
-    sm->route = sm->job->result;
+    sm->route = j->result;
     sm->route.tables = NULL;
-    sm->proof = sm->job->proof;
+    sm->proof = j->proof;
+    route_proof_state_free(sm->proof_state);
+    sm->proof_state = j->new_state;
+    j->new_state = NULL;
+    sm_blueprint_take(sm, j->new_ideal);
 }
 
 static void submit(struct sm *sm)
@@ -216,7 +385,7 @@ static bool read_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, str
     struct sm_route_job *j = p->sm->job;
     if (!dev_is_switch(d) || d->node == ID_NONE || d->lft != DEV_LFT_UNKNOWN || !d->have_si || d->too_small)
         return false;
-    uint32_t last = d->si.linear_fdb_top < j->fabric->top_lid ? d->si.linear_fdb_top : j->fabric->top_lid;
+    uint32_t top = j->old->lids - 1, last = d->si.linear_fdb_top < top ? d->si.linear_fdb_top : top;
     if (*cursor > last / LFT_BLOCK)
         return false;
     it->tag = it->attr_mod = (*cursor)++;
@@ -231,7 +400,7 @@ static void read_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const s
     uint32_t sw = j->fabric->node[d->node].sw;
 
     if (r->status != 0 || r->mad_status != 0) {
-        j->known[sw] = false;
+        j->row_known[sw] = false;
         return;
     }
     uint8_t *row = tables_row(j->old, sw) + (size_t)tag * LFT_BLOCK;
@@ -270,10 +439,10 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
         uint32_t sw = j->fabric->node[d->node].sw;
         if (d->too_small) { // nothing is written to it
             d->lft = DEV_LFT_UNKNOWN;
-            j->known[sw] = true;
+            j->row_known[sw] = true;
             continue;
         }
-        j->known[sw] = d->have_si;
+        j->row_known[sw] = d->have_si;
         if (!d->touched && d->lft != DEV_LFT_UNKNOWN) {
             j->all_blank = false;
             continue;
@@ -288,7 +457,7 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
                      "the switch has been reset: its tables and settings are lost and written anew");
         if (d->lft != DEV_LFT_SHADOW)
             sm_mcast_switch_reset(sm, d);
-        j->known[sw] = d->have_si;
+        j->row_known[sw] = d->have_si;
         j->blank[sw] = d->lft == DEV_LFT_BLANK;
         j->all_blank &= j->blank[sw];
         read |= d->lft == DEV_LFT_UNKNOWN && d->have_si;
@@ -337,6 +506,34 @@ static bool nothing_to_route(const struct sm *sm)
     return true;
 }
 
+static bool same_switches(const struct fabric *a, const struct fabric *b)
+{
+    if (a->num_switches != b->num_switches)
+        return false;
+    for (uint32_t sw = 0; sw < a->num_switches; sw++)
+        if (fabric_switch(a, sw)->guid != fabric_switch(b, sw)->guid)
+            return false;
+    return true;
+}
+
+// What the switches hold as far as we have written it, by the numbers of the new snapshot.
+static struct fabric_tables *old_tables(const struct sm *sm)
+{
+    const struct fabric *f = sm->next_fabric;
+    uint16_t top = f->top_lid;
+
+    if (sm->blueprint.known != NULL && sm->blueprint.known->top_lid > top)
+        top = sm->blueprint.known->top_lid;
+    if (sm->tables == NULL)
+        return tables_new(f, top, "found");
+    bool all_shadow = true;
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        all_shadow &= !sm->dev[i]->here || !dev_is_switch(sm->dev[i]) || sm->dev[i]->lft == DEV_LFT_SHADOW;
+    if (all_shadow && top < sm->tables->lids && same_switches(sm->fabric, f))
+        return tables_ref(sm->tables);
+    return tables_copy_for(sm->tables, sm->fabric, f, top > sm->tables->top_lid ? top : sm->tables->top_lid);
+}
+
 void sm_route_start(struct sm *sm)
 {
     if (nothing_to_route(sm)) {
@@ -351,7 +548,11 @@ void sm_route_start(struct sm *sm)
     sm->job = j;
     j->sm = sm;
     j->fabric = fabric_ref(sm->next_fabric);
-    j->known = xcalloc(n ? n : 1, sizeof(bool));
+    j->known = sm->blueprint.known != NULL ? fabric_ref(sm->blueprint.known) : NULL;
+    j->ideal = sm_ideal_ref(sm->blueprint.ideal);
+    j->proved = sm->tables;
+    j->state = sm->proof_state;
+    j->row_known = xcalloc(n ? n : 1, sizeof(bool));
     j->blank = xcalloc(n ? n : 1, sizeof(bool));
     j->opts = (struct route_opts){
         .engine = sm->o.engine, .root_guids = sm->o.root_guids, .num_roots = sm->o.num_roots};
@@ -360,20 +561,13 @@ void sm_route_start(struct sm *sm)
         j->opts.file_len = strlen(sm->o.lft_file);
     }
     j->allow_credit_loops = sm->o.allow_credit_loops;
-    bool adopted = sm->tables != NULL && strcmp(sm->tables->engine, "adopted") == 0;
-    j->may_keep = sm->o.adopt && !sm->reroute_now && (sm->tables == NULL || adopted);
+    j->anew = sm->reroute_now;
+    j->may_adopt = sm->o.adopt && !sm->reroute_now && sm->tables == NULL;
     bool read = sort_switches(sm, j);
-    j->old = sm->tables != NULL
-                 ? tables_copy_for(sm->tables, sm->fabric, sm->next_fabric, sm->next_fabric->top_lid)
-                 : tables_new(sm->next_fabric, sm->next_fabric->top_lid, "found");
+    j->old = old_tables(sm);
     forget_rows(sm, j);
-    void *blob = NULL;
-    size_t len = 0;
-    if (sm->db != NULL && j->may_keep && db_blob_get(sm->db, sm->o.fabric, "tables", &blob, &len) == 0 &&
-        len == sizeof(j->stamp))
-        memcpy(&j->stamp, blob, len);
-    free(blob);
-    j->stamp.engine[sizeof(j->stamp.engine) - 1] = 0;
+    if (j->may_adopt)
+        j->found = read_stamp(sm);
     if (!read) {
         submit(sm);
         return;

@@ -42,6 +42,7 @@ void sm_opts_default(struct sm_opts *o)
         .phy_errors = 8,
         .overrun_errors = 8,
         .sweep_interval_ns = MONO_S,
+        .audit_interval_ns = 600 * MONO_S,
         .adopt = true,
     };
 }
@@ -347,7 +348,6 @@ void sm_program_done(struct sm *sm)
     sm->next_fabric = NULL;
     sm->up = true;
     sm->error.code = 0;
-    sm_blueprint_learn(sm);
     tell_changes(sm, old, now);
     tell_not_kept(sm);
     snprintf(sm->sweep.text, sizeof(sm->sweep.text),
@@ -400,6 +400,7 @@ void sm_free(struct sm *sm)
     sm_election_done(sm);
     sm_sa_done(sm);
     sm_trap_done(sm);
+    sm_audit_done(sm);
     sm_blueprint_free(sm);
     if (sm->db != NULL)
         db_cancel(sm->db, sm);
@@ -418,12 +419,11 @@ void sm_free(struct sm *sm)
     free(sm->touched.index);
     sm_notes_drop_all(sm);
     sm_reads_free(sm);
-    free(sm->wave_first);
-    free(sm->wave_block);
     fabric_unref(sm->fabric);
     fabric_unref(sm->next_fabric);
     tables_unref(sm->tables);
     tables_unref(sm->next_tables);
+    route_proof_state_free(sm->proof_state);
     findings_done(&sm->findings);
     findings_done(&sm->findings_new);
     u64map_done(&sm->by_guid);

@@ -27,6 +27,8 @@
 #ifndef WEFT_SM_SM_PRIV_H
 #define WEFT_SM_SM_PRIV_H
 
+#include <stdatomic.h>
+
 #include "db/db.h"
 #include "lib/err.h"
 #include "lib/hash.h"
@@ -235,8 +237,6 @@ struct sm {
     bool config_running, config_done, tables_done;
     struct err failed;            // why the sweep fails as soon as configuring has ended
     unsigned wave, wave_failures; // running wave; blocks that were not taken
-    uint32_t *wave_first;         // per switch: first index into wave_block; one more at the end
-    uint32_t *wave_block;
     struct sm_route_job *job;
     uint32_t set_failures, failures_before; // of this sweep, of the last
     bool progress;                          // a Set of this sweep changed something
@@ -250,6 +250,7 @@ struct sm {
     struct findings findings;
     struct route_result route;
     struct route_proof proof;
+    struct route_proof_state *proof_state; // of tables; NULL when there is none
     uint64_t generation;
 
     struct sm_sa *sa;
@@ -260,9 +261,11 @@ struct sm {
     struct sm_sweep history[SM_HISTORY];
     uint64_t num_sweeps, num_light;
 
-    struct { // the largest fabric seen, as recorded
-        uint32_t nodes, links;
-        struct sm_blueprint_job *job;
+    struct {                          // blueprint.c
+        const struct fabric *known;   // NULL before the first
+        const struct fabric *kept;    // the one in the database
+        struct sm_ideal *ideal;       // for it; NULL before the first sweep has ended
+        struct sm_blueprint_job *job; // writes it
     } blueprint;
 
     struct sm_traps *traps; // NULL until the first one comes
@@ -385,8 +388,22 @@ bool sm_same_routes(const struct fabric *a, const struct fabric *b);
 void sm_route_adopt_result(struct sm *sm); // engine, why and proof of the finished job
 const struct route_plan *sm_route_plan(const struct sm *sm);
 // blueprint.c
+// A blueprint and its ideal tables. Immutable; shared with the worker, so the count is atomic.
+struct sm_ideal {
+    _Atomic unsigned refs;
+    const struct fabric *blueprint;
+    const struct fabric
+        *made_for; // the fabric that the tables are of: the blueprint, or what they were found on
+    struct route_result route;
+    struct route_base *base;
+};
+// Takes references of its own. NULL and *e when the base cannot be made.
+struct sm_ideal *sm_ideal_new(const struct fabric *blueprint, const struct fabric *made_for,
+                              const struct route_result *route, const struct route_opts *o, struct err *e);
+struct sm_ideal *sm_ideal_ref(struct sm_ideal *x); // NULL is fine
+void sm_ideal_unref(struct sm_ideal *x);
 void sm_blueprint_load(struct sm *sm);
-void sm_blueprint_learn(struct sm *sm); // of the generation just published, if it has grown
+void sm_blueprint_take(struct sm *sm, struct sm_ideal *ideal); // of the sweep that has ended well
 void sm_blueprint_free(struct sm *sm);
 // dirty.c
 // Something may have changed there: it is read again soon, and nothing else is. cause: a literal, what

@@ -23,6 +23,8 @@ static void light_end(struct sm *sm)
 {
     sm->light.running = false;
     sm->num_light++;
+    if (!sm->resweep && !sm->dirty_asked)
+        sm_audit_step(sm);
     sm_watch_arm(sm);
 }
 
@@ -295,7 +297,9 @@ static int64_t sweep_delay(const struct sm *sm, const char *cause)
     if (since > 10 * MONO_S && since > 4 * ns)
         ns = 0;
     if (urgency == SOON)
-        ns = ns < TRAP_SETTLE ? TRAP_SETTLE : ns > MONO_S ? MONO_S : ns;
+        ns = (ns > MONO_S ? MONO_S : ns) - since; // the pause counts from the last sweep's end
+    if (urgency == SOON && ns < TRAP_SETTLE)
+        ns = TRAP_SETTLE;
     if (sm->light.burst >= BURST && ns < MONO_S)
         ns = MONO_S;
     return ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computed tables that the proof refuses: what holds of them is programmed and the gap is told; where nothing
-// does, the switches keep what they have. The engines leave no gaps, so route_compute() is wrapped (--wrap of
-// the linker) and damages what they give.
+// does, the switches keep what they have. The engines leave no gaps, so route_repair_from() is wrapped
+// (--wrap of the linker) and damages what they give.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,16 +18,16 @@ static enum { AS_THEY_ARE, ONE_ENTRY, OUR_LID, ALL } damage;
 static uint64_t gap_switch;
 static uint16_t gap_lid;
 
-int __real_route_compute(const struct fabric *f, const struct route_opts *o, struct route_result *ret,
-                         struct err *e);
-int __wrap_route_compute(const struct fabric *f, const struct route_opts *o, struct route_result *ret,
-                         struct err *e);
+int __real_route_repair_from(const struct route_base *b, const struct fabric *f, struct par *par,
+                             struct route_result *ret, struct err *e);
+int __wrap_route_repair_from(const struct route_base *b, const struct fabric *f, struct par *par,
+                             struct route_result *ret, struct err *e);
 
 // Runs on a worker, while the test waits for the sweep to end.
-int __wrap_route_compute(const struct fabric *f, const struct route_opts *o, struct route_result *ret,
-                         struct err *e)
+int __wrap_route_repair_from(const struct route_base *b, const struct fabric *f, struct par *par,
+                             struct route_result *ret, struct err *e)
 {
-    int rc = __real_route_compute(f, o, ret, e);
+    int rc = __real_route_repair_from(b, f, par, ret, e);
     if (rc != 0 || damage == AS_THEY_ARE)
         return rc;
     struct fabric_tables *t = tables_copy_for(ret->tables, f, f, ret->tables->top_lid);

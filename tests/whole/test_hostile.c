@@ -696,7 +696,7 @@ static void test_trap_during_light_sweep(void **state)
     assert_int_equal(sim_link_set(r.sim, leaf->guid, 1, false), 0);
     rig_run(&r, 5 * MONO_MS);
     sm_get_status(r.sm, &st);
-    assert_true(st.sweeping);
+    assert_true(st.sweeping || r.sweeps > 1);
     sim_link_set(r.sim, leaf->guid, 1, true);
     sim_node_kill(r.sim, spine->guid, false);
     rig_run(&r, 60 * MONO_S);

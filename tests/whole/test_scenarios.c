@@ -611,7 +611,8 @@ static void watch_foreign(struct rig *r, const uint8_t *mad)
     w->state_sets += pi.port_state != MAD_PORT_NO_CHANGE || pi.port_physical_state != MAD_PHYS_NO_CHANGE;
 }
 
-static void adopt(enum route_engine engine, unsigned first, unsigned step)
+// as: the engine that they are taken for; those that are what would be computed are nobody else's.
+static void adopt(enum route_engine engine, unsigned first, unsigned step, const char *as)
 {
     struct rig r;
     struct foreign w = {0};
@@ -628,7 +629,7 @@ static void adopt(enum route_engine engine, unsigned first, unsigned step)
     up(&r);
     assert_int_equal(w.lft_sets, 0);
     assert_int_equal(w.state_sets, 0);
-    assert_string_equal(sm_tables(r.sm)->engine, "adopted");
+    assert_string_equal(sm_tables(r.sm)->engine, as);
     uint16_t *after = lids_now(&r);
     assert_memory_equal(before, after, r.plan->num_nodes * sizeof(*before));
     rig_judge(&r, NULL, 0);
@@ -642,9 +643,9 @@ static void adopt(enum route_engine engine, unsigned first, unsigned step)
 static void test_adopt_foreign(void **state)
 {
     (void)state;
-    adopt(ROUTE_MINHOP, 1, 1);
-    adopt(ROUTE_MINHOP, 7, 3);
-    adopt(ROUTE_UPDN, 100, 2);
+    adopt(ROUTE_MINHOP, 1, 1, "adopted");
+    adopt(ROUTE_MINHOP, 7, 3, "adopted");
+    adopt(ROUTE_UPDN, 100, 2, "updn");
 }
 
 // Follows every LID from every switch through the tables as they stand: a circle is never right.

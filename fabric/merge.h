@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fabric is meant to be, learnt from what is seen of it.
+#ifndef WEFT_FABRIC_MERGE_H
+#define WEFT_FABRIC_MERGE_H
+
+#include "fabric/fabric.h"
+
+// All that was ever seen: `known` with what `seen` has more or other, nodes in order of GUID. What is missing
+// in `seen` stays. Where both disagree, `seen` is right: a port's cable leads where it is seen to lead, a LID
+// is whose it is seen to be. A cable that has moved leaves nothing behind, nor does an end node that has lost
+// its last cable to another one. Only a switch's name stays what it was when it was first known, since routes
+// are numbered by it. Returns another reference to `known` when there is nothing to learn; one reference
+// otherwise. known may be NULL (then it is `seen`, sorted), so may seen (then it is `known`, sorted). Any
+// thread. O(ports).
+const struct fabric *fabric_merge(const struct fabric *known, const struct fabric *seen);
+
+#endif
