@@ -303,11 +303,11 @@ static int send_rmpp(struct transport *t, const uint8_t *msg, size_t len, const 
     mad[24] = 1; // RMPP version
     mad[25] = MAD_RMPP_DATA;
     mad[26] = MAD_RMPP_ACTIVE;
-    if (u->simulated) { // no RMPP there: the first segment is all that can go
-        wire = MAD_SIZE;
+    if (u->simulated) {                         // no RMPP there: the first segment is all that can go
+        wire = len < MAD_SIZE ? len : MAD_SIZE; // its length tells the receiver how many records there are
         mad[26] |= MAD_RMPP_FIRST | MAD_RMPP_LAST;
-        mad[31] = 1;                                                 // segment
-        mad[35] = (uint8_t)((len < MAD_SIZE ? len : MAD_SIZE) - 36); // payload length
+        mad[31] = 1;                    // segment
+        mad[35] = (uint8_t)(wire - 36); // payload length
     }
     int r = put_out(u, umad, u->simulated ? wire : len, to, 0);
     free(umad);
