@@ -33,6 +33,7 @@
 #define OPS_MAX 128 // on the wire or in the engine
 #define MCAST_SETTLE (5 * MONO_S)
 #define MCAST_HOLD (30 * MONO_S)
+#define RECEIVES 0x3     // JoinStates of full members and non-members; the others only send
 #define CAP_DEFAULT 1024 // MLIDs, before a switch has told
 #define ROOTS_BLOB "mcast-roots"
 
@@ -256,7 +257,7 @@ uint16_t sm_mcast_top(const struct sm *sm, const struct sm_dev *d)
 
 static void add_place(struct sm_mcast *m, size_t *cap, uint16_t mlid, const struct sa_member *x)
 {
-    struct place p = {.mlid = mlid, .m.receives = (x->join_state & 1) != 0};
+    struct place p = {.mlid = mlid, .m.receives = (x->join_state & RECEIVES) != 0};
     port_id id = fabric_by_port_guid(m->fabric, x->port_guid);
 
     if (!port_valid(id) || !mcast_place(m->fabric, id, &p.m.sw, &p.m.port))

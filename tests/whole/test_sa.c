@@ -299,6 +299,15 @@ static void test_join_and_leave(void **state)
             walk_all(&r, 0xc000, in, k);
     }
     assert_int_equal(members_of(&r), 0);
+    // A full member and a non-member receive; who only sends reaches both and gets nothing.
+    assert_int_equal(join_as(&c, broadcast, a[1], 1, JOIN_MASK), 0);
+    assert_int_equal(join_as(&c, broadcast, a[12], 2, JOIN_MASK), 0);
+    assert_int_equal(join_as(&c, broadcast, a[23], 4, JOIN_MASK), 0);
+    assert_int_equal(join_as(&c, broadcast, a[34], 8, JOIN_MASK), 0);
+    const uint64_t two[] = {a[1], a[12]};
+    walk_all(&r, 0xc000, two, 2);
+    walk(&r, 0xc000, a[23], two, 2);
+    walk(&r, 0xc000, a[34], two, 2);
     assert_int_not_equal(leave(&c, broadcast, in[0], 1), 0);
     client_done(&c);
     rig_done(&r);
