@@ -209,6 +209,20 @@ static void walk_all(const struct rig *r, uint16_t mlid, const uint64_t *receive
         walk(r, mlid, receiver[i], receiver, n);
 }
 
+// Time goes on in small steps: whatever mix of old and new the switches hold, no packet goes round.
+static void run_without_circles(struct rig *r, uint16_t mlid, const uint64_t *from, uint32_t n, int64_t step,
+                                int steps)
+{
+    struct flood w = {.r = r, .mlid = mlid, .copies = calloc(r->plan->num_ports, sizeof(uint32_t))};
+    for (int i = 0; i < steps; i++) {
+        const struct port *p = fabric_port(r->plan, fabric_by_port_guid(r->plan, from[(uint32_t)i % n]));
+        w.hops = 0;
+        arrive(&w, p->peer.i);
+        rig_run(r, step);
+    }
+    free(w.copies);
+}
+
 static void up(struct rig *r)
 {
     rig_up(r);
@@ -338,16 +352,39 @@ static void test_dead_link(void **state)
         if (!port_valid(r.plan->port[root->first_port + num].peer))
             continue;
         assert_int_equal(sim_link_set(r.sim, root->guid, num, false), 0);
+        run_without_circles(&r, 0xc000, in, k, 10 * MONO_US, 500);
         rig_run(&r, 20 * MONO_S);
         walk_all(&r, 0xc000, in, k);
     }
+    // They come back: the old ways are alive beside the new ones, and half of the switches are slow, so that
+    // the others are ahead.
+    for (uint32_t sw = 0; sw < r.plan->num_switches; sw += 2)
+        assert_int_equal(sim_node_slow(r.sim, fabric_switch(r.plan, sw)->guid, 200), 0);
     for (unsigned num = 1; num <= root->num_ports; num++)
         sim_link_set(r.sim, root->guid, num, true);
+    run_without_circles(&r, 0xc000, in, k, 100 * MONO_US, 20000);
+    for (uint32_t sw = 0; sw < r.plan->num_switches; sw += 2)
+        sim_node_slow(r.sim, fabric_switch(r.plan, sw)->guid, 1);
     rig_run(&r, 20 * MONO_S);
     walk_all(&r, 0xc000, in, k);
     // The root switch loses all it had.
     assert_int_equal(sim_switch_reboot(r.sim, root->guid), 0);
+    run_without_circles(&r, 0xc000, in, k, MONO_MS, 3000);
     rig_run(&r, 30 * MONO_S);
+    walk_all(&r, 0xc000, in, k);
+    // And is no more: the tree gets another root.
+    for (unsigned num = 1; num <= root->num_ports; num++)
+        if (port_valid(r.plan->port[root->first_port + num].peer))
+            sim_link_set(r.sim, root->guid, num, false);
+    run_without_circles(&r, 0xc000, in, k, 100 * MONO_US, 10000);
+    rig_run(&r, 20 * MONO_S);
+    sm_sa_stats(r.sm, &s);
+    assert_true(s.root_guid != root->guid);
+    walk_all(&r, 0xc000, in, k);
+    for (unsigned num = 1; num <= root->num_ports; num++)
+        sim_link_set(r.sim, root->guid, num, true);
+    run_without_circles(&r, 0xc000, in, k, MONO_MS, 3000);
+    rig_run(&r, 20 * MONO_S);
     walk_all(&r, 0xc000, in, k);
     client_done(&c);
     rig_done(&r);
