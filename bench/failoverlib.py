@@ -265,15 +265,17 @@ class Difference:
                     self.entries += sum(x != y for x, y in zip(old[b:b + 64], new[b:b + 64]))
         self.lids_moved = sum(after.lid.get(n) != lid for n, lid in before.lid.items())
         cas = before.fabric.cas
-        chosen = random.Random(1).sample(cas, min(sample, len(cas)))
         lost = {n for n, _ in dead}
-        chosen = [c for c in chosen if c not in lost]
+        choose, cas = random.Random(1), [c for c in cas if c not in lost]
+        # half of them from those that something behind a dead port was for
+        concerned = [c for c in cas if any(n in before.lft and before.lft[n][before.lid[c]] == p for n, p in dead)]
+        chosen = sorted({*choose.sample(concerned, min(sample // 2, len(concerned))), *choose.sample(cas, min(sample // 2, len(cas)))})
         was, now = before.paths(chosen), after.paths(chosen)
         self.pairs = len(was)
         crossing = {k for k, hops in was.items() if any(h in dead for h in hops if h)}
         self.crossing = len(crossing)
         self.moved = sum(was[k] != now[k] for k in was)
-        self.moved_without_need = sum(was[k] != now[k] and k not in crossing for k in was)
+        self.moved_without_need = sum(was[k] != now[k] and k not in crossing for k in was)  # on the way back: those that return
         self.broken = sum(hops[-1] is None for hops in now.values())
 
     def text(self):
@@ -447,12 +449,31 @@ def settle(manager, switches, deadline=120):
     wait(swept, lambda: "%s makes a light sweep and is quiet; it sent %s: %s" % (manager.name, dict(seen()), manager.tail()), deadline, poll=0.05)
 
 
+BATCH = 60  # lines of one trap each: with some 250 datagrams on the way ibsim and its clients wait for each other for ever
+
+
+def tell(manager, sim, lines):
+    """All lines to the console, at most two batches ahead of the traps that the manager has got."""
+    seen = [manager.records.count(), 0]
+
+    def traps():
+        for i in range(seen[0], manager.records.count()):
+            m = manager.records[i]
+            if m is None:
+                break
+            seen[0], seen[1] = i + 1, seen[1] + (m.received and m.method == TRAP)
+        return seen[1]
+    for i in range(0, len(lines), BATCH):
+        wait(lambda: traps() >= i - BATCH, "%s has got the first %d traps" % (manager.name, i - BATCH), 20, poll=0.0005)
+        sim.console(lines[i:i + BATCH])
+
+
 def event(manager, sim, fabric, lines, links, deadline=180):
     """Tells ibsim's console, waits until the manager is done, gives (Reaction, weft's own account of its sweeps)."""
     settle(manager, len(fabric.switches))
     mark, begin = manager.mark(), manager.records.count()
     told, cpu = time.monotonic_ns(), manager.cpu()
-    sim.console(lines)
+    tell(manager, sim, lines)
     # weft is not asked anything while it works
     wait(lambda: manager.alive() and manager.records.count() > begin and manager.records.quiet(QUIET / 2), "%s does something and is quiet" % manager.name, deadline, poll=0.05)
     wait(lambda: manager.done(mark, links), lambda: "%s has taken in %s: %s" % (manager.name, lines[0], manager.tail()), deadline, poll=0.05)
