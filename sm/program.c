@@ -498,6 +498,7 @@ static void hosts_finished(struct sm_pass *p)
 static void links_finished(struct sm_pass *p)
 {
     struct sm *sm = p->sm;
+    sm_publish(sm);
     sm_phase(sm, "hosts");
     sm->pass_hosts.touched_only = true;
     sm->pass_hosts.name = "hosts";

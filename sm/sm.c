@@ -327,23 +327,35 @@ static void tell_not_kept(struct sm *sm)
             sm->not_kept_ports, portcfg_names(sm->not_kept_fields, names, sizeof(names)));
 }
 
+// Before hosts wake: they ask at once, so the tables are in force and the SA answers from here on.
+void sm_publish(struct sm *sm)
+{
+    sm_route_adopt_result(sm);
+    tables_unref(sm->tables);
+    sm->tables = sm->next_tables;
+    sm->next_tables = NULL;
+    tables_seal(sm->tables, false);
+    fabric_unref(sm->last_fabric);
+    sm->last_fabric = sm->fabric;
+    sm->fabric = fabric_ref(sm->next_fabric);
+    sm->generation++;
+    sm_mcast_fabric_changed(sm);
+}
+
 void sm_program_done(struct sm *sm)
 {
     // States as they are after programming; same nodes, same order.
     findings_done(&sm->findings_new);
     memset(&sm->findings_new, 0, sizeof(sm->findings_new));
     const struct fabric *now = sm_model_build(sm, sm->next_fabric, &sm->findings_new);
-    const struct fabric *old = sm->fabric;
+    const struct fabric *old = sm->last_fabric;
     bool first = old == NULL;
 
-    sm_route_adopt_result(sm);
-    tables_unref(sm->tables);
-    sm->tables = sm->next_tables;
-    sm->next_tables = NULL;
-    tables_seal(sm->tables, false);
+    sm->last_fabric = NULL;
+    sm->unrouted = !sm_same_routes(sm->next_fabric, now);
+    fabric_unref(sm->fabric);
     sm->fabric = now;
     sm->generation++;
-    sm->unrouted = !sm_same_routes(sm->next_fabric, now);
     fabric_unref(sm->next_fabric);
     sm->next_fabric = NULL;
     sm->up = true;
@@ -421,6 +433,7 @@ void sm_free(struct sm *sm)
     sm_reads_free(sm);
     fabric_unref(sm->fabric);
     fabric_unref(sm->next_fabric);
+    fabric_unref(sm->last_fabric);
     tables_unref(sm->tables);
     tables_unref(sm->next_tables);
     route_proof_state_free(sm->proof_state);

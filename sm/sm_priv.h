@@ -230,6 +230,7 @@ struct sm {
     struct mad_sm_info master; // that we stand by for; the running sweep may not have met it yet
     uint16_t master_lid;
     const struct fabric *next_fabric; // of the running sweep
+    const struct fabric *last_fabric; // in force before it was published, until the sweep ends
     bool model_whole;                 // more has changed in it than what is touched
     struct fabric_tables *next_tables;
     bool unrouted; // programming has changed what the tables in force were made for
@@ -291,6 +292,7 @@ void sm_sweep_failed(struct sm *sm, const struct err *e);
 void sm_sweep_finished(struct sm *sm);
 void sm_discovered(struct sm *sm); // discover.c -> the phases that follow
 void sm_configured(struct sm *sm); // program.c
+void sm_publish(struct sm *sm);    // tables and switch links are in place: they are in force
 void sm_routed(struct sm *sm);     // routes.c: job is there (or failed: sm_sweep_failed)
 void sm_tabled(struct sm *sm);     // program.c
 // device.c
