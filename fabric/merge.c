@@ -107,7 +107,7 @@ static void add_port(struct merging *m, const struct both *x, unsigned num, cons
     const struct port *from = s != NULL && (port_valid(s->peer) || k == NULL || !port_valid(k->peer)) ? s : k;
     struct port_attrs a = from->a;
 
-    if (port_is_end(s != NULL ? m->seen : m->known, from)) {
+    if (port_is_end(from == s ? m->seen : m->known, from)) {
         a.lid = s != NULL ? s->a.lid : 0;
         a.lmc = s != NULL ? s->a.lmc : 0;
         if (a.lid == 0 && k != NULL && !lid_taken(m, &k->a)) {
@@ -175,6 +175,14 @@ static void add_links(struct merging *m, const struct fabric *f)
     }
 }
 
+static bool has_cable(const struct fabric *f, const struct node *n)
+{
+    for (unsigned num = 1; num <= n->num_ports; num++)
+        if (port_valid(f->port[fabric_port_at(f, n, num).i].peer))
+            return true;
+    return false;
+}
+
 static void set_sm_port(struct merging *m)
 {
     const struct fabric *f = m->seen != NULL ? m->seen : m->known;
@@ -200,7 +208,8 @@ const struct fabric *fabric_merge(const struct fabric *known, const struct fabri
     add_links(&m, seen);
     add_links(&m, known);
     for (uint32_t i = 0; i < m.n; i++)
-        if (m.node[i].seen == NULL && !m.node[i].linked && node_valid(m.node[i].id))
+        if (m.node[i].seen == NULL && !m.node[i].linked && node_valid(m.node[i].id) &&
+            has_cable(known, m.node[i].known))
             builder_remove(m.b, m.node[i].id);
     set_sm_port(&m);
     free(m.node);
