@@ -35,10 +35,11 @@ struct pool {
     struct loop *loop;
     struct loop_waker *waker;
     pthread_mutex_t lock;
-    pthread_cond_t work, helped;
+    pthread_cond_t work, helped, ended;
     bool stop;
     struct region *regions;
     struct job_list waiting, finished;
+    struct job_list delivering; // the loop's
     pthread_t *thread;
     unsigned threads;
 };
@@ -70,6 +71,19 @@ static struct pool_job *list_take(struct job_list *l)
     if (job && !(l->first = job->next))
         l->end = &l->first;
     return job;
+}
+
+static bool list_drop(struct job_list *l, const struct pool_job *job)
+{
+    struct pool_job **at = &l->first;
+    while (*at && *at != job)
+        at = &(*at)->next;
+    if (!*at)
+        return false;
+    *at = job->next;
+    if (!*at)
+        l->end = at;
+    return true;
 }
 
 // --- regions ---
@@ -136,6 +150,8 @@ static void job_locked(struct pool *p, struct pool_job *job)
     job->work(job->arg, &p->par);
     pthread_mutex_lock(&p->lock);
     list_add(&p->finished, job);
+    job->ran = true;
+    pthread_cond_broadcast(&p->ended);
     loop_waker_signal(p->waker);
 }
 
@@ -166,15 +182,20 @@ static void deliver(void *arg)
 {
     struct pool *p = arg;
 
+    struct pool_job *job;
+
     pthread_mutex_lock(&p->lock);
-    struct job_list done = p->finished;
-    list_init(&p->finished);
+    if (p->finished.first) {
+        p->delivering = p->finished;
+        list_init(&p->finished);
+    }
     pthread_mutex_unlock(&p->lock);
-    for (struct pool_job *job = done.first, *next; job; job = next) {
-        next = job->next; // done() may free or submit it again
+    while ((job = list_take(&p->delivering))) { // done() may free or submit it again, or cancel others
+        job->pool = NULL;
         loop_release(p->loop);
         job->done(job->arg);
     }
+    list_init(&p->delivering);
 }
 
 static unsigned processors(void)
@@ -221,6 +242,8 @@ struct pool *pool_new(struct loop *l, unsigned threads)
     pthread_cond_init(&p->helped, NULL);
     list_init(&p->waiting);
     list_init(&p->finished);
+    list_init(&p->delivering);
+    pthread_cond_init(&p->ended, NULL);
     start_threads(p, threads);
     p->par = (struct par){.run = par_run, .width = p->threads};
     return p;
@@ -231,12 +254,31 @@ void pool_submit(struct pool *p, struct pool_job *job)
     pthread_mutex_lock(&p->lock);
     bool stop = p->stop;
     if (!stop) {
+        job->pool = p;
+        job->ran = false;
         list_add(&p->waiting, job);
         pthread_cond_signal(&p->work);
     }
     pthread_mutex_unlock(&p->lock);
     if (!stop)
         loop_hold(p->loop);
+}
+
+void pool_cancel(struct pool_job *job)
+{
+    struct pool *p = job->pool;
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    if (!list_drop(&p->waiting, job)) {
+        while (!job->ran)
+            pthread_cond_wait(&p->ended, &p->lock);
+        if (!list_drop(&p->finished, job))
+            list_drop(&p->delivering, job);
+    }
+    pthread_mutex_unlock(&p->lock);
+    job->pool = NULL;
+    loop_release(p->loop);
 }
 
 void pool_free(struct pool *p)
@@ -250,11 +292,15 @@ void pool_free(struct pool *p)
     for (unsigned i = 0; i < p->threads; i++)
         pthread_join(p->thread[i], NULL);
 
-    while (list_take(&p->waiting))
+    struct pool_job *job;
+    while ((job = list_take(&p->waiting))) {
+        job->pool = NULL;
         loop_release(p->loop);
+    }
     deliver(p);
     loop_waker_free(p->waker);
     pthread_cond_destroy(&p->helped);
+    pthread_cond_destroy(&p->ended);
     pthread_cond_destroy(&p->work);
     pthread_mutex_destroy(&p->lock);
     free(p->thread);

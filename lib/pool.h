@@ -4,6 +4,8 @@
 #ifndef WEFT_LIB_POOL_H
 #define WEFT_LIB_POOL_H
 
+#include <stdbool.h>
+
 #include "lib/loop.h"
 
 struct pool;
@@ -27,8 +29,13 @@ struct pool_job {
                                               // own arena; par spreads over the pool
     void (*done)(void *arg);                  // on the loop
     void *arg;
+    struct pool *pool; // that has it: from pool_submit() until done() or pool_cancel(); starts as NULL
+    bool ran;
 };
 // job stays the caller's and must live until done(). Holds virtual time meanwhile.
 void pool_submit(struct pool *p, struct pool_job *job);
+// done() will not run; returns when work() does not run either, which blocks for as long as it takes. No effect
+// on a job that no pool has.
+void pool_cancel(struct pool_job *job);
 
 #endif

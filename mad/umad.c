@@ -30,7 +30,7 @@
 #include "mad/umad_priv.h"
 
 #define BATCH 64 // MADs read before others get a turn
-#define SIM_WINDOW 272
+#define SIM_WINDOW 128
 #define SIM_HALF_NS (500 * MONO_MS)
 #define FULL_NS (2 * MONO_MS)
 #define LONG_MAX (16u << 20) // bytes of a reassembled answer

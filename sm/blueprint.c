@@ -81,6 +81,7 @@ static void job_free(struct sm *sm)
     struct sm_blueprint_job *j = sm->blueprint.job;
     if (j == NULL)
         return;
+    pool_cancel(&j->job);
     fabric_unref(j->fabric);
     free(j->text);
     free(j);

@@ -21,6 +21,7 @@
 
 #define GRACE (40 * MONO_MS)
 #define AGAIN_ROUNDS 2
+#define RACED_MAX 4 // switches asked by two ways at once; where more are marked, the others when one fails
 
 static uint8_t state_of(const struct sm_port *p)
 {
@@ -68,7 +69,7 @@ static void ask_done(struct sm *sm, uint64_t guid, const struct mad_result *r, b
         ask_over(sm, d);
         sm_disc_check(sm);
     } else if (d->asks == 0 && !d->ask_answered) {
-        if (r->status != -ECANCELED)
+        if (r->status != -ECANCELED && d->here)
             sm_dirty_mute(sm, d, "switch-silent");
         if (d->asking) {
             ask_over(sm, d);
@@ -102,14 +103,7 @@ static void suspect(struct sm *sm, struct sm_dev *d)
     sm_disc_check(sm);
 }
 
-static void ask_late(void *arg, uint64_t user)
-{
-    struct sm *sm = arg;
-    struct sm_dev *d = sm_dev_find(sm, user);
-    if (d != NULL && !d->ask_answered && ++d->ask_lates >= d->ask_ways)
-        suspect(sm, d);
-}
-
+static void ask_late(void *arg, uint64_t user);
 static void ask_by(struct sm *sm, struct sm_dev *d, const struct dr_path *path, mad_done_fn *done)
 {
     d->asks++;
@@ -129,6 +123,18 @@ static void ask_by(struct sm *sm, struct sm_dev *d, const struct dr_path *path, 
                                     .user = d->guid,
                                     .gen = SM_ASK_GEN,
                                 });
+}
+
+static void ask_late(void *arg, uint64_t user)
+{
+    struct sm *sm = arg;
+    struct sm_dev *d = sm_dev_find(sm, user);
+    if (d == NULL || d->ask_answered || ++d->ask_lates < d->ask_ways)
+        return;
+    if (d->ask_ways == 1 && sm_other_path(sm, d, &d->other_path))
+        ask_by(sm, d, &d->other_path, asked_other);
+    else
+        suspect(sm, d);
 }
 
 void sm_partial_switch(struct sm *sm, struct sm_dev *d)
@@ -152,8 +158,10 @@ void sm_partial_switch(struct sm *sm, struct sm_dev *d)
     if (sm->disc.routes_stale)
         sm_reach(sm, false);
     ask_by(sm, d, &d->path, asked_first);
-    if (sm_other_path(sm, d, &d->other_path))
+    if (sm->disc.raced < RACED_MAX && sm_other_path(sm, d, &d->other_path)) {
         ask_by(sm, d, &d->other_path, asked_other);
+        sm->disc.raced++;
+    }
 }
 
 // --- links ---

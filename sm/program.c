@@ -135,8 +135,10 @@ static bool config_item(struct sm *sm, struct sm_dev *d, unsigned num, struct sm
         return false;
     bool sw0 = dev_is_switch(d) && num == 0;
     bool arm = now.port_state == MAD_PORT_INIT && (!sw0 || d->si.enhanced_port0);
-    if (fields == 0 && !arm)
+    bool reregister = sm_sa_wants_reregister(sm, d, num);
+    if (fields == 0 && !arm && !reregister)
         return false;
+    w.client_reregister = d->port[num].reregister = reregister;
     if (arm)
         w.port_state = MAD_PORT_ARMED;
     port_item(d, num, MAD_METHOD_SET, &w, it);
@@ -190,6 +192,9 @@ static bool config_answer(struct sm *sm, struct sm_dev *d, unsigned num, const s
     if (r->status != 0 || r->mad_status != 0 || !want(sm, d, num, &now, &asked, &w))
         return false;
     sm->sweep.port_sets++;
+    if (p->reregister)
+        sm_sa_reregistered(sm, d, num);
+    p->reregister = false;
     mad_port_info_decode(r->data, &answer);
     uint32_t lost = portcfg_not_kept(asked, &w, &answer);
     bool armed = now.port_state == MAD_PORT_INIT && (num > 0 || d->si.enhanced_port0);
@@ -326,8 +331,12 @@ static bool top_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, stru
     struct mad_switch_info si = d->si;
     bool rise =
         si.linear_fdb_top < sm->next_tables->top_lid; // never lowered: what stands above is nobody's LID
-    if (!rise && si.life_time_value == sm->o.packet_life)
+    uint16_t mcast_top = sm_mcast_top(sm, d);
+    bool mcast = mcast_top != 0 && si.multicast_fdb_top != mcast_top;
+    if (!rise && !mcast && si.life_time_value == sm->o.packet_life)
         return false;
+    if (mcast)
+        si.multicast_fdb_top = mcast_top;
     if (rise)
         si.linear_fdb_top = sm->next_tables->top_lid;
     si.life_time_value = sm->o.packet_life;

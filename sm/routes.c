@@ -339,6 +339,7 @@ void sm_route_job_free(struct sm *sm)
     struct sm_route_job *j = sm->job;
     if (j == NULL)
         return;
+    pool_cancel(&j->job);
     route_plan_free(j->plan);
     route_proof_state_free(j->new_state);
     tables_unref(j->result.tables);

@@ -64,6 +64,7 @@ struct sm_port {
     bool known;       // info was read and is not void
     bool was_silent;  // nobody answered behind it in the last sweep
     bool dirty, dirty_probe; // to be read: its PortInfo; who is behind it
+    bool reregister;         // the Set that is under way carries ClientReregister
     bool asked_plain;        // PortInfo was asked without the extended-speeds bit
     bool fdr10;
     uint16_t
@@ -224,6 +225,7 @@ struct sm {
         bool routes_stale;       // a link was found down since the routes were made
         struct loop_timer grace; // for what is late
         bool grace_over;
+        uint32_t raced;            // switches asked by two ways
         struct sm_port_ref *again; // ports to probe once more, when the far end's other place was looked at
         uint32_t num_again, cap_again, rounds;
     } disc;
