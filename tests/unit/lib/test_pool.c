@@ -281,6 +281,222 @@ static void free_waits_for_running_and_drops_waiting(void **state)
     pool_free(NULL);
 }
 
+// --- cancelling ---
+
+static void time_moves(struct loop *l) // no hold is left over
+{
+    struct loop_timer t;
+    bool flag = false;
+    loop_timer_init(&t, l, "t", set_true, &flag);
+    loop_timer_after(&t, MONO_S);
+    assert_true(loop_run_until(l, &flag, 2 * MONO_S));
+}
+
+static void cancel_a_waiting_job(void **state)
+{
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+    struct pool *p = pool_new(l, 1);
+    struct gate running, waiting[3];
+
+    gate_init(&running, l);
+    pool_submit(p, &running.job);
+    wait_begun(&running);
+    for (int i = 0; i < 3; i++) {
+        gate_init(&waiting[i], l);
+        open_gate(&waiting[i]);
+        pool_submit(p, &waiting[i].job);
+        assert_ptr_equal(waiting[i].job.pool, p);
+    }
+    pool_cancel(&waiting[2].job); // the last: what is submitted now goes in its place
+    pool_cancel(&waiting[0].job);
+    assert_null(waiting[0].job.pool);
+    pool_cancel(&waiting[0].job); // no effect
+    pool_submit(p, &waiting[2].job);
+    open_gate(&running);
+    assert_true(loop_run_until(l, &waiting[2].done, MONO_S));
+    assert_true(running.done);
+    assert_false(waiting[0].begun);
+    assert_false(waiting[0].done);
+    assert_true(waiting[1].done);
+    assert_null(waiting[1].job.pool);
+
+    pool_submit(p, &waiting[0].job); // as good as new
+    assert_true(loop_run_until(l, &waiting[0].done, MONO_S));
+    time_moves(l);
+    pool_free(p);
+    loop_free(l);
+}
+
+struct slow {
+    struct gate gate;
+    unsigned char hit[TASKS];
+};
+
+static void slow_work(void *arg, struct par *par)
+{
+    struct slow *x = arg;
+    wait_gate(&x->gate, par);
+    for (unsigned i = 0; i < TASKS; i++)
+        x->hit[i] = 1; // without atomics: cancelling is what orders it before the loop's look
+}
+
+static void slow_done(void *arg)
+{
+    gate_done(&((struct slow *)arg)->gate);
+}
+
+static void cancel_waits_for_a_running_job(void **state)
+{
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        struct pool *p = pool_new(l, threads);
+        struct slow *x = calloc(1, sizeof(*x));
+        pthread_t opener;
+
+        gate_init(&x->gate, l);
+        x->gate.job = (struct pool_job){.work = slow_work, .done = slow_done, .arg = x};
+        pool_submit(p, &x->gate.job);
+        wait_begun(&x->gate);
+        assert_int_equal(pthread_create(&opener, NULL, open_gate_thread, &x->gate), 0);
+        pool_cancel(&x->gate.job);
+        for (unsigned i = 0; i < TASKS; i++)
+            assert_int_equal(x->hit[i], 1);
+        assert_null(x->gate.job.pool);
+        pthread_join(opener, NULL);
+        time_moves(l); // also runs what the worker's signal woke
+        assert_false(x->gate.done);
+        free(x);
+        time_moves(l);
+        pool_free(p);
+    }
+    loop_free(l);
+}
+
+// With one thread jobs end in the order of submitting: when the last has begun, those before have finished.
+static void cancel_a_finished_job(void **state)
+{
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+
+    for (int which = 0; which < 3; which++) {
+        struct pool *p = pool_new(l, 1);
+        struct gate g[3], last;
+        for (int i = 0; i < 3; i++) {
+            gate_init(&g[i], l);
+            open_gate(&g[i]);
+            pool_submit(p, &g[i].job);
+        }
+        gate_init(&last, l);
+        pool_submit(p, &last.job);
+        wait_begun(&last);
+        pool_cancel(&g[which].job);
+        assert_null(g[which].job.pool);
+        open_gate(&last);
+        assert_true(loop_run_until(l, &last.done, MONO_S));
+        for (int i = 0; i < 3; i++) {
+            assert_true(g[i].begun);
+            assert_int_equal(g[i].done, i != which);
+        }
+        time_moves(l);
+        pool_free(p);
+    }
+    loop_free(l);
+}
+
+// done() of the first cancels others: one that is to be delivered next, one that has not begun, itself.
+struct canceller {
+    struct gate gate;
+    struct pool_job *victim[3];
+    struct gate *then; // submitted afterwards
+    struct pool *pool;
+};
+
+static void cancel_others(void *arg)
+{
+    struct canceller *c = arg;
+    for (int i = 0; i < 3; i++)
+        pool_cancel(c->victim[i]);
+    gate_done(&c->gate);
+    pool_submit(c->pool, &c->then->job);
+}
+
+static void canceller_work(void *arg, struct par *par)
+{
+}
+
+static void cancel_within_done(void **state)
+{
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+
+    for (int which = 0; which < 3; which++) { // of three that are delivered together with it
+        struct pool *p = pool_new(l, 1);
+        struct gate next[3], running, waiting, then;
+        struct canceller c = {.then = &then, .pool = p};
+
+        gate_init(&c.gate, l);
+        c.gate.job = (struct pool_job){.work = canceller_work, .done = cancel_others, .arg = &c};
+        pool_submit(p, &c.gate.job);
+        for (int i = 0; i < 3; i++) {
+            gate_init(&next[i], l);
+            open_gate(&next[i]);
+            pool_submit(p, &next[i].job);
+        }
+        gate_init(&running, l);
+        gate_init(&waiting, l);
+        gate_init(&then, l);
+        open_gate(&then);
+        pool_submit(p, &running.job);
+        pool_submit(p, &waiting.job);
+        wait_begun(&running); // the worker is busy with it until after the first delivery
+        c.victim[0] = &next[which].job;
+        c.victim[1] = &waiting.job;
+        c.victim[2] = &c.gate.job;
+        assert_true(loop_run_until(l, &c.gate.done, MONO_S));
+        open_gate(&running);
+        assert_true(loop_run_until(l, &then.done, MONO_S));
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(next[i].done, i != which);
+        assert_true(running.done);
+        assert_false(waiting.begun);
+        assert_false(waiting.done);
+        time_moves(l);
+        pool_free(p);
+    }
+    loop_free(l);
+}
+
+static void cancel_what_no_pool_has(void **state)
+{
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+    struct pool *p = pool_new(l, 1);
+    struct gate running, dropped;
+
+    gate_init(&running, l);
+    gate_init(&dropped, l);
+    pool_cancel(&running.job); // never submitted
+    open_gate(&running);
+    pool_submit(p, &running.job);
+    assert_true(loop_run_until(l, &running.done, MONO_S));
+    pool_cancel(&running.job); // delivered
+
+    gate_init(&running, l);
+    pool_submit(p, &running.job);
+    wait_begun(&running);
+    pool_submit(p, &dropped.job);
+    pool_cancel(&dropped.job);
+    pool_submit(p, &dropped.job);
+    open_gate(&dropped);
+    pthread_t opener;
+    assert_int_equal(pthread_create(&opener, NULL, open_gate_thread, &running), 0);
+    pool_free(p);
+    pthread_join(opener, NULL);
+    assert_true(running.done);
+    pool_cancel(&running.job); // told or dropped by pool_free()
+    pool_cancel(&dropped.job);
+    time_moves(l);
+    loop_free(l);
+}
+
 static void serial(void **state)
 {
     static struct job j;
@@ -300,6 +516,11 @@ int main(void)
         cmocka_unit_test(run_waits_for_its_helpers),
         cmocka_unit_test(a_job_holds_virtual_time),
         cmocka_unit_test(free_waits_for_running_and_drops_waiting),
+        cmocka_unit_test(cancel_a_waiting_job),
+        cmocka_unit_test(cancel_waits_for_a_running_job),
+        cmocka_unit_test(cancel_a_finished_job),
+        cmocka_unit_test(cancel_within_done),
+        cmocka_unit_test(cancel_what_no_pool_has),
         cmocka_unit_test(serial),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
