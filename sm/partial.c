@@ -10,8 +10,9 @@
 // its agent is silent: it keeps its place until the engine has given up on it, in the light sweep before or
 // by the question that goes on (sm_dirty_mute()).
 //
-// Reading ends when nothing is outstanding but what is late, and that has had GRACE: what it did not bring is
-// marked again. Then what is not connected to us any more is no longer here.
+// Reading ends when nothing is outstanding but what is late, and that has had GRACE, or more where nothing
+// else is to be done: what it did not bring is marked again. Then what is not connected to us any more is no
+// longer here.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "sm/sm_priv.h"
 
 #define GRACE (40 * MONO_MS)
+#define GRACES_MAX 50
 #define AGAIN_ROUNDS 2
 #define RACED_MAX 4 // switches asked by two ways at once; where more are marked, the others when one fails
 
@@ -194,7 +196,8 @@ void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t befo
     } else if (p->peer != DEV_NONE) {
         if (now == MAD_PORT_INIT && !sm_is_probed(sm, p))
             sm_probe(sm, d, num);
-    } else if (now != before) {
+    } else if (now != before || (now == MAD_PORT_INIT && p->excluded != PORT_INCLUDED)) {
+        // What was left out stays in INIT: nothing tells whether somebody else is there by now.
         p->was_silent |= p->excluded == PORT_EXCLUDED_PEER_SILENT;
         p->excluded = PORT_INCLUDED;
     }
@@ -288,9 +291,26 @@ static void read_marked(struct sm *sm, struct sm_dev *d, uint8_t what)
         sm_read_desc(sm, d, 0);
 }
 
+// A sweep that has nothing to write waits for those that are merely slow, until something else happens.
+static bool may_wait(const struct sm *sm)
+{
+    if (sm->disc.graces >= GRACES_MAX || sm->dirty_asked || sm->resweep ||
+        (strcmp(sm->sweep.cause, "unread") != 0 && strcmp(sm->sweep.cause, "silent-device-answers") != 0))
+        return false;
+    for (uint32_t i = 0; i < sm->touched.n; i++)
+        if (sm->dev[sm->touched.index[i]]->changed)
+            return false;
+    return true;
+}
+
 static void grace_over(void *arg)
 {
     struct sm *sm = arg;
+    if (may_wait(sm)) {
+        sm->disc.graces++;
+        loop_timer_after(&sm->disc.grace, GRACE);
+        return;
+    }
     sm->disc.grace_over = true;
     sm_disc_check(sm);
 }

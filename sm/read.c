@@ -407,6 +407,8 @@ static void dev_begin(struct sm *sm, struct sm_dev *d, const struct mad_node_inf
     d->here = true;
     sm_touch(sm, d);
     d->silent = 0;
+    d->ask_answered = true; // what the last sweeps still ask it says nothing any more
+    d->reading = true;
     d->too_small = false;
     d->node = ID_NONE;
     d->path = *path;

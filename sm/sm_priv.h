@@ -225,6 +225,7 @@ struct sm {
         bool routes_stale;       // a link was found down since the routes were made
         struct loop_timer grace; // for what is late
         bool grace_over;
+        uint32_t graces;           // that were added to the first
         uint32_t raced;            // switches asked by two ways
         struct sm_port_ref *again; // ports to probe once more, when the far end's other place was looked at
         uint32_t num_again, cap_again, rounds;
