@@ -222,39 +222,44 @@ static void silent_peer(struct sm *sm, const struct sm_port *p, const char *wher
                  "M_Key; nothing is routed through it; asked again at every light sweep");
 }
 
+static void port_finding(struct sm *sm, const struct sm_dev *d, unsigned num, enum finding_severity severity,
+                         const char *code, const char *text)
+{
+    char where[128];
+    findings_add(&sm->findings_new, severity, code, sm_port_text(d, num, where, sizeof(where)), "%s", text);
+}
+
 static void port_findings(struct sm *sm, const struct sm_dev *d, unsigned num)
 {
     const struct sm_port *p = &d->port[num];
-    struct findings *f = &sm->findings_new;
     bool end = !dev_is_switch(d) || num == 0;
     struct mad_port_info pi;
     char where[128];
 
-    sm_port_text(d, num, where, sizeof(where));
     if (!p->known) {
         if (end ? (num == 0 || p->peer != DEV_NONE) : d->port[0].known)
-            findings_add(f, FINDING_WARNING, "port-info-silent", where,
+            port_finding(sm, d, num, FINDING_WARNING, "port-info-silent",
                          "answers NodeInfo but not PortInfo: its agent is dead or slow, or an M_Key that we "
-                         "do not have protects it; it "
-                         "gets no LID");
+                         "do not have protects it; it gets no LID");
         return;
     }
     if (p->excluded == PORT_EXCLUDED_PEER_SILENT)
-        silent_peer(sm, p, where);
+        silent_peer(sm, p, sm_port_text(d, num, where, sizeof(where)));
+    if (!end && !sm_port_up(p))
+        return;
     mad_port_info_decode(p->info, &pi);
     uint16_t cap2 = pi.capability_mask & MAD_CAP_IS_CAPABILITY_MASK2_SUPPORTED ? pi.capability_mask2 : 0;
     if (end && (cap2 & MAD_CAP2_IS_VIRTUALIZATION_SUPPORTED))
-        findings_add(f, FINDING_INFO, "virtual-ports", where,
+        port_finding(sm, d, num, FINDING_INFO, "virtual-ports",
                      "the adapter can carry virtual ports (SR-IOV on ConnectX-4 and later); weft does not "
                      "manage them: virtual functions stay down");
     if (end && p->m_key != 0)
-        findings_add(f, FINDING_INFO, "m-key", where,
+        port_finding(sm, d, num, FINDING_INFO, "m-key",
                      "has an M_Key that can be read; it is used and kept, but anybody else can read it too");
     if (mad_speed_ext_active(&pi) == MAD_SPEED_EXT_XDR)
-        findings_add(f, FINDING_ERROR, "xdr-planes", where,
+        port_finding(sm, d, num, FINDING_ERROR, "xdr-planes",
                      "an XDR link: planarised ports, plane filters and split tables are not implemented; the "
-                     "port is managed as a plain one and "
-                     "may not carry traffic as it should");
+                     "port is managed as a plain one and may not carry traffic as it should");
 }
 
 void sm_model_findings(struct sm *sm)
