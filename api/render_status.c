@@ -113,6 +113,7 @@ struct fabric_row {
     const struct routing_row *routing;
     const struct error_row *error;
     const struct other_row *other_sm;
+    struct items managers;
     const struct change_row *last_change;
     int64_t sweeps, light_sweeps, exceptions, last_sweep;
     const struct traps_row *traps;
@@ -169,6 +170,11 @@ static const struct field fabric_fields[] = {
      "who runs it instead",
      &schema_other,
      .null = true},
+    {.name = "managers",
+     .type = FIELD_LIST,
+     .at = FABRIC(managers),
+     "the other subnet managers that are known, the highest first",
+     &schema_manager},
     {.name = "sweeps", .type = FIELD_INT, .at = FABRIC(sweeps), "sweeps since start"},
     {.name = "light_sweeps", .type = FIELD_INT, .at = FABRIC(light_sweeps), "light sweeps since start"},
     {.name = "exceptions",
@@ -264,6 +270,7 @@ struct fabric_space {
     struct routing_row routing;
     struct error_row error;
     struct other_row other;
+    struct managers managers;
     struct change_row change;
     struct traps_row traps;
     struct audit_row audit;
@@ -367,6 +374,8 @@ static void fill_sm(struct api *a, struct view *v, struct fabric_row *row, struc
     traps_fill(v->src->sm, &s->traps);
     audit_fill(v->src->sm, &s->audit);
     sa_fill(v->src->sm, &s->sa);
+    managers_fill(v->src->sm, &s->managers);
+    row->managers = (struct items){s->managers.row, s->managers.n};
     row->traps = &s->traps;
     row->audit = &s->audit;
     row->sa = &s->sa;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the manager hears and does between sweeps, counted: traps, the audit, subnet administration. Part of a
-// fabric.
+// What the manager hears and does between sweeps: traps, the audit, subnet administration, counted; the other
+// subnet managers. Part of a fabric.
 #include <string.h>
 
 #include "api/watch.h"
@@ -164,4 +164,51 @@ void sa_fill(const struct sm *sm, struct sa_row *row)
         .most_a_second = s.most_a_second,
         .mft_blocks_set = (int64_t)s.mft_blocks_set,
     };
+}
+
+// --- other subnet managers ---
+
+static const char *const states[] = {"not-active", "discovering", "standby", "master", NULL};
+#define MANAGER(f) offsetof(struct manager_row, f)
+static const struct field manager_fields[] = {
+    {.name = "guid", .type = FIELD_GUID, .at = MANAGER(guid), "its PortGUID"},
+    {.name = "priority", .type = FIELD_INT, .at = MANAGER(priority), "its priority, 0 to 15"},
+    {.name = "state", .type = FIELD_STR, .at = MANAGER(state), "its SMInfo.SMState", .name_of = states},
+    {.name = "above", .type = FIELD_BOOL, .at = MANAGER(above), "it ranks above weft"},
+    {.name = "other_key", .type = FIELD_BOOL, .at = MANAGER(other_key), "its SM_Key is another one"},
+    {.name = "node", .type = FIELD_STR, .at = MANAGER(node), "name of its node", .null = true},
+    {.name = "node_guid", .type = FIELD_GUID, .at = MANAGER(node_guid), "GUID of its node", .null = true},
+    {.name = "port", .type = FIELD_INT, .at = MANAGER(port), "its port there", .null = true},
+    {.name = "lid", .type = FIELD_INT, .at = MANAGER(lid), "its LID", .null = true},
+    {.name = "missed", .type = FIELD_INT, .at = MANAGER(missed), "questions in a row without an answer"},
+    {.name = "last_heard",
+     .type = FIELD_TIME,
+     .at = MANAGER(heard),
+     "when it last answered; a standby asks its master only"},
+    {0},
+};
+const struct schema schema_manager = {
+    .name = "manager", "Another subnet manager", sizeof(struct manager_row), manager_fields};
+
+void managers_fill(const struct sm *sm, struct managers *m)
+{
+    int64_t now = wall_now_ns();
+
+    m->n = sm_peers(sm, m->peer);
+    for (unsigned i = 0; i < m->n; i++) {
+        const struct sm_peer *p = &m->peer[i];
+        m->row[i] = (struct manager_row){
+            .guid = p->guid,
+            .priority = p->priority,
+            .state = sm_state_name(p->state),
+            .above = p->above,
+            .other_key = p->other_key,
+            .node = p->node[0] ? p->node : NULL,
+            .node_guid = p->node_guid,
+            .port = p->node_guid ? p->port : NO_INT,
+            .lid = p->lid ? p->lid : NO_INT,
+            .missed = p->missed,
+            .heard = now - p->heard_ns,
+        };
+    }
 }

@@ -27,9 +27,21 @@ struct sa_row {
     int64_t groups, members, subscriptions, requests, answered, refused, merged, dropped, waiting,
         last_second, most_a_second, mft_blocks_set;
 };
-extern const struct schema schema_traps, schema_audit, schema_sa;
+struct manager_row {
+    uint64_t guid, node_guid;
+    int64_t priority, port, lid, missed, heard;
+    const char *state, *node;
+    bool above, other_key;
+};
+struct managers { // other subnet managers
+    struct sm_peer peer[SM_PEERS_MAX];
+    struct manager_row row[SM_PEERS_MAX];
+    unsigned n;
+};
+extern const struct schema schema_traps, schema_audit, schema_sa, schema_manager;
 void traps_fill(const struct sm *sm, struct traps_row *row);
 void audit_fill(const struct sm *sm, struct audit_row *row);
+void managers_fill(const struct sm *sm, struct managers *m);
 void sa_fill(const struct sm *sm, struct sa_row *row);
 
 #endif

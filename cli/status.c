@@ -97,6 +97,17 @@ static void label(struct out *o, const char *text)
     out_printf(o, "  %-9s", text);
 }
 
+static void age_of(struct out *o, const char *when)
+{
+    struct buf age = {0};
+    int64_t at;
+    if (text_parse_time(when, &at) != 0)
+        return;
+    text_age(&age, (wall_now_ns() - at) / MONO_S);
+    out_printf(o, "%s ago", age.data);
+    buf_done(&age);
+}
+
 static void sm_line(struct out *o, json_t *f)
 {
     bool managed = json_is_object(json_object_get(f, "sm"));
@@ -113,6 +124,34 @@ static void sm_line(struct out *o, json_t *f)
     if (js_int(f, "exceptions") > 0)
         out_paint(o, COLOUR_YELLOW, ", %lld not answering", js_int(f, "exceptions"));
     out_wrap(o, LABEL);
+}
+
+// The others that could run the fabric, or do.
+static void manager_lines(struct out *o, json_t *f)
+{
+    json_t *m;
+    size_t i;
+
+    json_array_foreach(json_object_get(f, "managers"), i, m)
+    {
+        bool master = strcmp(js_str(m, "state"), "master") == 0;
+        label(o, "other SM");
+        out_paint(o, master && strcmp(js_str(f, "sm.state"), "master") == 0 ? COLOUR_RED : COLOUR_NONE, "%s",
+                  js_str(m, "state"));
+        out_printf(o, ", priority %lld: ranks %s weft (%lld)%s, ", js_int(m, "priority"),
+                   js_true(m, "above") ? "above" : "below", js_int(f, "sm.priority"),
+                   js_true(m, "other_key") ? ", another SM_Key" : "");
+        if (js_str(m, "node")[0] != 0)
+            out_printf(o, "%s[%lld], ", js_str(m, "node"), js_int(m, "port"));
+        if (js_int(m, "lid") > 0)
+            out_printf(o, "LID %lld, ", js_int(m, "lid"));
+        out_printf(o, "%s, ", js_str(m, "guid"));
+        if (js_int(m, "missed") > 0)
+            out_paint(o, COLOUR_YELLOW, "%lld questions unanswered, ", js_int(m, "missed"));
+        out_printf(o, "heard ");
+        age_of(o, js_str(m, "last_heard"));
+        out_wrap(o, LABEL);
+    }
 }
 
 static void route_line(struct out *o, json_t *f)
@@ -142,17 +181,6 @@ static void route_line(struct out *o, json_t *f)
         out_paint(o, COLOUR_RED, "%s", js_str(r, "counter_example"));
         out_wrap(o, LABEL);
     }
-}
-
-static void age_of(struct out *o, const char *when)
-{
-    struct buf age = {0};
-    int64_t at;
-    if (text_parse_time(when, &at) != 0)
-        return;
-    text_age(&age, (wall_now_ns() - at) / MONO_S);
-    out_printf(o, "%s ago", age.data);
-    buf_done(&age);
 }
 
 // What happened last and what was done about it.
@@ -336,6 +364,7 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
             out_newline(o);
         head_line(o, f);
         sm_line(o, f);
+        manager_lines(o, f);
         route_line(o, f);
         sweep_line(o, s);
         change_line(o, f);

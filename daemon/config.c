@@ -48,7 +48,7 @@ static const struct opt_row sm_rows[] = {
      .min = 0,
      .max = 15,
      .def = "8",
-     .reload = OPT_RELOAD_RESTART,
+     .reload = OPT_RELOAD_LIVE,
      .doc = "Priority in the election of the master; the highest wins, the lowest GUID breaks ties"},
     {.name = "sm_key",
      .type = OPT_GUID,
@@ -57,6 +57,15 @@ static const struct opt_row sm_rows[] = {
      .reload = OPT_RELOAD_RESTART,
      .doc = "SM_Key shown to other subnet managers; managers with different keys do not elect a master "
             "(OpenSM's default is 1)"},
+    {.name = "poll_interval",
+     .type = OPT_DURATION,
+     .offset = AT(poll_interval),
+     .min = 100e6,
+     .max = 60e9,
+     .def = "1s",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Time between two questions (SMInfo) to another subnet manager; one that leaves three in a row "
+            "unanswered is gone, and a standby takes over then"},
     {.name = "subnet_prefix",
      .type = OPT_GUID,
      .offset = AT(subnet_prefix),
@@ -442,9 +451,18 @@ void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *
     o->phy_errors = (uint8_t)c->phy_errors;
     o->overrun_errors = (uint8_t)c->overrun_errors;
     o->sweep_interval_ns = c->sweep_interval;
+    o->poll_interval_ns = c->poll_interval;
     o->audit_interval_ns = c->audit_interval;
     o->adopt = c->adopt;
     o->allow_credit_loops = c->allow_credit_loops;
+}
+
+void config_take_live(struct config *to, const struct config *c)
+{
+    to->log_level = c->log_level;
+    to->priority = c->priority;
+    to->events_keep_days = c->events_keep_days;
+    to->sim_loss = c->sim_loss;
 }
 
 void config_take_resweep(struct config *to, const struct config *c)

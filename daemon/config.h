@@ -29,7 +29,7 @@ struct config {
     int64_t priority, sm_key, subnet_timeout, packet_life, hoq_life_switch, hoq_life_host, vl_stall_count,
         max_vls, phy_errors, overrun_errors;
     uint64_t subnet_prefix;
-    int64_t sweep_interval, audit_interval;
+    int64_t sweep_interval, poll_interval, audit_interval;
     // routing
     int engine;
     struct opt_strings roots;
@@ -66,7 +66,8 @@ int config_parse_port(const char *text, struct arena *a, const char **ret_device
 // What the rows alone do not say: the fabrics' names and ports. -EINVAL with *e.
 int config_check(const struct config *c, struct err *e);
 void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *ret);
-// Copies from c the options that take effect on reload with a sweep.
+// Copies from c the options that take effect on reload: at once; with a sweep.
+void config_take_live(struct config *to, const struct config *c);
 void config_take_resweep(struct config *to, const struct config *c);
 void config_sim_opts(const struct config *c, struct sim_opts *ret);
 

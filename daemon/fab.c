@@ -286,12 +286,27 @@ void fab_free(struct fab *f)
     free(f);
 }
 
+static void take_priority(struct fab *f)
+{
+    struct sm_status st;
+    uint8_t priority = (uint8_t)f->env.config->priority;
+
+    sm_get_status(f->sm, &st);
+    if (st.priority == priority)
+        return;
+    log_notice("sm-priority", "fabric=%s from=%u to=%u", f->cfg->name, st.priority, priority);
+    sm_election_priority(f->sm, priority);
+}
+
 void fab_reconfigure(struct fab *f, bool resweep)
 {
     struct sm_opts o;
     if (f->sim != NULL)
         sim_set_loss(f->sim, f->env.config->sim_loss);
-    if (f->sm == NULL || !resweep)
+    if (f->sm == NULL)
+        return;
+    take_priority(f);
+    if (!resweep)
         return;
     config_sm_opts(f->env.config, f->cfg->name, &o);
     sm_reconfigure(f->sm, &o);

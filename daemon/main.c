@@ -169,9 +169,7 @@ static void reload(struct weftd *w, const struct config *c)
 {
     struct reload r = {0};
     opt_diff(config_rows, &w->config, c, option_changed, &r);
-    w->config.log_level = c->log_level;
-    w->config.sim_loss = c->sim_loss;
-    w->config.events_keep_days = c->events_keep_days;
+    config_take_live(&w->config, c);
     config_take_resweep(&w->config, c);
     log_set_level((enum log_level)c->log_level);
     for (unsigned i = 0; i < w->num_fab; i++)

@@ -119,6 +119,9 @@ void sm_resweep(struct sm *sm, const char *cause, bool reroute);
 // the rest of o is not looked at.
 void sm_reconfigure(struct sm *sm, const struct sm_opts *o);
 
+// From now on; what follows for the election follows at once.
+void sm_election_priority(struct sm *sm, uint8_t priority);
+
 struct sm_status {
     enum sm_state state;
     bool up; // a bring-up has finished and none has failed since
@@ -146,6 +149,25 @@ const struct fabric_tables *sm_tables(const struct sm *sm);
 const struct findings *sm_findings(const struct sm *sm);
 // Finished sweeps, newest first; i = 0 is the last one; NULL beyond the history (64).
 const struct sm_sweep *sm_history(const struct sm *sm, unsigned i);
+
+// Another subnet manager that is known: met by a sweep, or heard of by its orders. A master polls all of
+// them; a standby only its master, so that what it knows of others is as old as heard_ns says.
+#define SM_PEERS_MAX 64
+struct sm_peer {
+    uint64_t guid;      // PortGUID, as its SMInfo tells
+    uint64_t node_guid; // 0: only its LID is known
+    uint16_t lid;       // 0: not known
+    uint8_t port;
+    uint8_t priority;
+    enum sm_state state;
+    bool above;       // ranks above us
+    bool other_key;   // shows another SM_Key than ours
+    unsigned missed;  // polls in a row that it has not answered
+    int64_t heard_ns; // since its last answer
+    char node[65];    // NodeDescription, or ""
+};
+// Those known, the highest first; returns how many, at most SM_PEERS_MAX.
+unsigned sm_peers(const struct sm *sm, struct sm_peer ret[SM_PEERS_MAX]);
 
 // Traps since the start of the manager.
 #define SM_TRAP_NUMBERS 10

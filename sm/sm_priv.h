@@ -100,6 +100,8 @@ struct sm_dev {
     bool reading;         // SwitchInfo and all ports are read in this sweep
     bool asking, suspect; // reading waits for its SwitchInfo; not any more, as no way brought it
     bool ask_answered;
+    bool slow;                         // left a first try of the sweep's reading unanswered
+    uint32_t reads;                    // outstanding requests of it; without probes of who is behind a port
     bool gave_up;                      // the light sweep has had no answer to all its tries
     uint8_t asks, ask_ways, ask_lates; // outstanding; ways tried by the last question; late ones of them
     struct dr_path other_path;
@@ -224,7 +226,7 @@ struct sm {
         // of a partial sweep
         bool routes_stale;       // a link was found down since the routes were made
         struct loop_timer grace; // for what is late
-        bool grace_over;
+        bool grace_over, hurried;
         uint32_t graces;           // that were added to the first
         uint32_t raced;            // switches asked by two ways
         struct sm_port_ref *again; // ports to probe once more, when the far end's other place was looked at
@@ -354,6 +356,7 @@ void sm_disc_finish(struct sm *sm);
 void sm_partial_start(struct sm *sm);
 void sm_partial_check(struct sm *sm);
 void sm_partial_over(void *arg);
+void sm_partial_hurry(struct sm *sm);
 void sm_partial_done(struct sm *sm);                     // frees what it holds
 void sm_partial_switch(struct sm *sm, struct sm_dev *d); // reads this one too
 // PortInfo of a switch's port was read; before: its PortState until then.
@@ -455,13 +458,13 @@ void sm_election_met(struct sm *sm, const struct sm_dev *d, unsigned num, const 
 // Reading has ended. ELECTION_WAIT: nothing may be written; sm_discovered() is called again.
 enum election_verdict sm_election_settle(struct sm *sm);
 void sm_election_error(struct sm *sm, struct err *ret); // why we stand by
-void sm_election_priority(struct sm *sm, uint8_t priority);
 void sm_info_asked(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
 // watch.c
 void sm_watch_init(struct sm *sm);
 void sm_watch_done(struct sm *sm);
-void sm_watch_swept(struct sm *sm);                     // a sweep has ended: was it of use?
-void sm_watch_arm(struct sm *sm);                       // sets the timer for what comes next
+void sm_watch_swept(struct sm *sm);                        // a sweep has ended: was it of use?
+void sm_watch_arm(struct sm *sm);                          // sets the timer for what comes next
+bool sm_is_urgent(const struct sm *sm, const char *cause); // it may not wait for what is slow
 int sm_urgency(const struct sm *sm, const char *cause); // what was asked for goes before what is less urgent
 void sm_sweep_begin_asked(struct sm *sm);               // sm.c: begins the sweep that was asked for
 void sm_sweep_begin_partial(struct sm *sm);             // sm.c: reads what is marked

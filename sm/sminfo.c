@@ -6,6 +6,7 @@
 // Set(SMInfo). It is asked by the directed route on which it was found; after a miss by LID and by route in
 // turn, since the route may cross a link that is gone while the manager lives. Its place is kept by PortGUID
 // for as long as the election knows it.
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -471,6 +472,50 @@ void sm_election_priority(struct sm *sm, uint8_t priority)
     sm->o.priority = priority;
     election_priority(&sm->election->e, priority, loop_now(sm->loop));
     input(sm);
+}
+
+static bool ranks_above(const struct election_peer *a, const struct election_peer *b)
+{
+    return a->priority != b->priority ? a->priority > b->priority : a->guid < b->guid;
+}
+
+static void fill_peer(const struct sm *sm, const struct election_peer *p, struct sm_peer *ret)
+{
+    const struct election *e = &sm->election->e;
+    const struct place *at = place_of(sm->election, p->guid);
+
+    *ret = (struct sm_peer){
+        .guid = p->guid,
+        .priority = p->priority,
+        .state = (enum sm_state)p->state,
+        .above = election_better(e, p->priority, p->guid),
+        .other_key = e->o.sm_key != 0 && p->sm_key != 0 && p->sm_key != e->o.sm_key,
+        .missed = p->missed,
+        .heard_ns = mono_sub(loop_now(sm->loop), p->heard),
+    };
+    if (at == NULL)
+        return;
+    ret->node_guid = at->node;
+    ret->port = (uint8_t)at->num;
+    ret->lid = at->lid;
+    snprintf(ret->node, sizeof(ret->node), "%s", at->desc);
+}
+
+unsigned sm_peers(const struct sm *sm, struct sm_peer ret[SM_PEERS_MAX])
+{
+    static_assert(SM_PEERS_MAX == ELECTION_PEERS, "as many as the election knows");
+    const struct election *e = &sm->election->e;
+    const struct election_peer *order[ELECTION_PEERS];
+
+    for (unsigned i = 0; i < e->peers; i++) {
+        unsigned at = i;
+        for (; at > 0 && ranks_above(&e->peer[i], order[at - 1]); at--)
+            order[at] = order[at - 1];
+        order[at] = &e->peer[i];
+    }
+    for (unsigned i = 0; i < e->peers; i++)
+        fill_peer(sm, order[i], &ret[i]);
+    return e->peers;
 }
 
 // --- what others ask ---

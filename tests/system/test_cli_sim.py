@@ -124,7 +124,11 @@ def test_show(d):
     assert re.search(r"^mads +[\d,]+$", out, re.M)
     assert re.search(r"^gpu-0007 mlx5_7 .* standby +1 ", out, re.M)
     assert json.loads(ok(d.weft("sim", "show", "-o", "json")))["managers"][0]["priority"] == 1
+    # The manager hears of it and says so.
+    seen = r"^  other SM standby, priority 1: ranks below weft \(8\), gpu-0007 mlx5_7\[1\], LID \d+, 0x[0-9a-f]{16}, heard \d+ s ago$"
+    wait_for(lambda: re.search(seen, ok(d.weft("status")), re.M), "other SM")
     ok(d.weft("sim", "sm", "remove", "gpu-0007 mlx5_7"))
+    wait_for(lambda: "other SM" not in ok(d.weft("status")), "other SM gone")
     assert json.loads(ok(d.weft("sim", "show", "-o", "json")))["managers"] == []
 
 

@@ -292,14 +292,16 @@ def test_refusal_is_said_once(tmp_path):
 def test_reload_keeps_the_command_line(tmp_path):
     """What the command line says is not taken for a change of the file."""
     path = tmp_path / "weft.yaml"
-    path.write_text("sm:\n  priority: 9\n")
+    path.write_text("sm:\n  priority: 9\nmad:\n  window: 100\n")
     with Weftd(tmp_path, "--config", path, "--simulate", "rail-8") as weftd:
         weftd.wait_up()
-        path.write_text("sm:\n  priority: 3\n  hoq_life_host: 15\n")
+        assert weftd.fabric()["sm"]["priority"] == 9
+        path.write_text("sm:\n  priority: 3\n  hoq_life_host: 15\nmad:\n  window: 120\n")
         weftd.proc.send_signal(signal.SIGHUP)
         rig.wait_until(lambda: "config-reloaded" in weftd.log(), weftd.log)
         line = next(x for x in weftd.log().splitlines() if "config-reloaded" in x)
-        assert 'needs_restart="sm.priority"' in line, line
+        assert 'needs_restart="mad.window"' in line, line
+        assert weftd.fabric()["sm"]["priority"] == 3  # from now on, without a restart
 
 
 # --- two of us ---

@@ -202,7 +202,7 @@ static const struct {
     {"/status#loop", "area calls seconds max_seconds slow"},
     {"/fabrics/live",
      "name transport state sm generation nodes switches cas routers hosts links tiers sus rails "
-     "routing error other_sm last_change sweeps light_sweeps exceptions last_sweep traps audit sa findings "
+     "routing error other_sm managers last_change sweeps light_sweeps exceptions last_sweep traps audit sa findings "
      "advice"},
     {"/fabrics/live#traps", "received repressed unanswered floods flooding by_number"},
     {"/fabrics/live#audit", "running devices devices_done rounds last_round drifted"},

@@ -448,6 +448,22 @@ static void test_managers(void **state)
     assert_string_equal(str(m, "node"), "gpu-0008 mlx5_7");
     assert_string_equal(str(m, "state"), "standby");
     assert_int_equal(num(m, "priority"), 2);
+    char guid[20];
+    snprintf(guid, sizeof(guid), "%s", str(m, "port_guid"));
+    const json_t *seen = NULL;
+    for (int i = 0; i < 30 && seen == NULL; i++) { // our manager has been told, and has asked it
+        rig_run(&env.rig, MONO_S);
+        json_decref(v);
+        v = call("GET", "/fabrics/live", NULL, 200);
+        seen = json_array_get(json_object_get(v, "managers"), 0);
+        seen = num(seen, "priority") == 2 ? seen : NULL;
+    }
+    openapi_check(env.doc, answer_schema("/fabrics/{f}", "get"), v, "fabric");
+    assert_string_equal(str(seen, "node"), "gpu-0008 mlx5_7");
+    assert_string_equal(str(seen, "state"), "standby");
+    assert_string_equal(str(seen, "guid"), guid);
+    assert_int_equal(num(seen, "port"), 1);
+    assert_true(num(seen, "lid") > 0 && json_is_false(json_object_get(seen, "above")));
     json_decref(v);
     act("{\"verb\": \"sm-control\", \"node\": \"gpu-0008 mlx5_7\", \"control\": \"acknowledge\", \"lid\": 1}",
         "acknowledge");

@@ -147,12 +147,88 @@ static void test_together(void **state)
     }
 }
 
+// What each knows of the other.
+static void test_peers(void **state)
+{
+    struct rig r;
+    struct second s;
+    struct sm_peer peer[SM_PEERS_MAX];
+    struct sm_status st;
+    (void)state;
+
+    rig_init(&r, "rail-16", &(struct sim_opts){.link_latency_ns = 1000, .service_ns = 5000});
+    rig_up(&r);
+    rig_sweeps(&r, 1, 60);
+    assert_int_equal(sm_peers(r.sm, peer), 0);
+    second_up(&s, &r, 3);
+    rig_run(&r, 20 * MONO_S);
+    assert_int_equal(sm_peers(r.sm, peer), 1);
+    port_id id = fabric_by_lid(sm_fabric(r.sm), peer[0].lid);
+    assert_true(port_valid(id));
+    const struct port *p = fabric_port(sm_fabric(r.sm), id);
+    const struct node *n = fabric_node(sm_fabric(r.sm), p->node);
+    assert_true(peer[0].guid == last_adapter(r.plan) && peer[0].guid == p->guid);
+    assert_true(peer[0].node_guid == n->guid && peer[0].port == p->num);
+    assert_string_equal(peer[0].node, fabric_desc(sm_fabric(r.sm), n));
+    assert_int_equal(peer[0].priority, 3);
+    assert_int_equal(peer[0].state, SM_STANDBY);
+    assert_false(peer[0].above);
+    assert_false(peer[0].other_key);
+    assert_int_equal(peer[0].missed, 0);
+    assert_true(peer[0].heard_ns >= 0 && peer[0].heard_ns <= 2 * MONO_S);
+    assert_int_equal(sm_peers(s.sm, peer), 1);
+    sm_get_status(r.sm, &st);
+    assert_true(peer[0].guid == st.port_guid && peer[0].above);
+    assert_int_equal(peer[0].state, SM_MASTER);
+    second_dies(&s);
+    rig_run(&r, 10 * MONO_S);
+    assert_int_equal(sm_peers(r.sm, peer), 0);
+    rig_done(&r);
+}
+
+// The operator moves the fabric from one to the other and back, by priority alone.
+static void test_priority_changes(void **state)
+{
+    struct rig r;
+    struct second s;
+    struct sm_status st;
+    (void)state;
+
+    rig_init(&r, "rail-16", &(struct sim_opts){.link_latency_ns = 1000, .service_ns = 5000});
+    rig_up(&r);
+    rig_sweeps(&r, 1, 60);
+    second_up(&s, &r, 6);
+    rig_run(&r, 20 * MONO_S);
+    assert_int_equal(state_of(r.sm), SM_MASTER);
+    uint16_t *before = lids(&r);
+    uint64_t written = sets(&r);
+    sm_election_priority(r.sm, 2); // below: the master hands over
+    rig_run(&r, 10 * MONO_S);
+    assert_int_equal(state_of(r.sm), SM_STANDBY);
+    assert_int_equal(state_of(s.sm), SM_MASTER);
+    sm_get_status(r.sm, &st);
+    assert_int_equal(st.priority, 2);
+    sm_election_priority(r.sm, 12); // above: the standby asks for it
+    rig_run(&r, 20 * MONO_S);
+    assert_int_equal(state_of(r.sm), SM_MASTER);
+    assert_int_equal(state_of(s.sm), SM_STANDBY);
+    assert_int_equal(rig_events_of(&r, "second-master"), 0);
+    uint16_t *after = lids(&r);
+    assert_memory_equal(before, after, r.plan->num_ports * sizeof(*before));
+    assert_true(sets(&r) >= written);
+    rig_judge(&r, NULL, 0);
+    free(before);
+    free(after);
+    second_dies(&s);
+    rig_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_second_ranks_above),
-        cmocka_unit_test(test_second_ranks_below),
-        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_second_ranks_above), cmocka_unit_test(test_second_ranks_below),
+        cmocka_unit_test(test_together),           cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_priority_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
