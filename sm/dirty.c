@@ -29,6 +29,8 @@ static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *caus
         sm->dirty_asked = true;
         if (!sm->sweeping)
             sm_watch_arm(sm);
+        else if (sm_is_urgent(sm, cause))
+            sm_partial_hurry(sm);
     }
 }
 

@@ -22,6 +22,7 @@
 
 #define GRACE (40 * MONO_MS)
 #define GRACES_MAX 50
+#define READING_MIN (150 * MONO_MS) // reading is not cut short before
 #define AGAIN_ROUNDS 2
 #define RACED_MAX 4 // switches asked by two ways at once; where more are marked, the others when one fails
 
@@ -295,8 +296,11 @@ static void read_marked(struct sm *sm, struct sm_dev *d, uint8_t what)
 // A sweep that has nothing to write waits for those that are merely slow, until something else happens.
 static bool may_wait(const struct sm *sm)
 {
-    if (sm->disc.graces >= GRACES_MAX || sm->dirty_asked || sm->resweep ||
-        (strcmp(sm->sweep.cause, "unread") != 0 && strcmp(sm->sweep.cause, "silent-device-answers") != 0))
+    static const char *const slow[] = {"unread", "late-answer", "silent-device-answers"};
+    bool may = false;
+    for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
+        may |= strcmp(sm->sweep.cause, slow[i]) == 0;
+    if (!may || sm->disc.graces >= GRACES_MAX || sm->dirty_asked || sm->resweep)
         return false;
     for (uint32_t i = 0; i < sm->touched.n; i++)
         if (sm->dev[sm->touched.index[i]]->changed)
@@ -333,9 +337,25 @@ static void next_round(struct sm *sm)
     free(list);
 }
 
+// Something else has happened that cannot wait for a slow device: reading ends soon, and what it still lacks
+// is marked again.
+void sm_partial_hurry(struct sm *sm)
+{
+    if (!sm->sweeping || sm->sweep.full || sm->disc.over || sm->disc.hurried)
+        return;
+    sm->disc.hurried = true;
+    loop_timer_at(&sm->disc.grace, mono_add(sm->sweep_began, READING_MIN));
+}
+
 void sm_partial_check(struct sm *sm)
 {
-    if (sm->disc.over || sm->disc.finishing || sm->disc.pending > sm->disc.late)
+    if (sm->disc.over || sm->disc.finishing)
+        return;
+    if (sm->disc.hurried && sm->disc.grace_over) {
+        sm_disc_finish(sm);
+        return;
+    }
+    if (sm->disc.pending > sm->disc.late)
         return;
     if (sm->disc.num_again > 0) {
         next_round(sm);
@@ -420,5 +440,9 @@ void sm_disc_reset(struct sm *sm)
 {
     sm_partial_done(sm);
     memset(&sm->disc, 0, sizeof(sm->disc));
+    for (uint32_t i = 0; i < sm->num_dev; i++) {
+        sm->dev[i]->slow = false;
+        sm->dev[i]->reads = 0;
+    }
     loop_timer_init(&sm->disc.grace, sm->loop, "sm", grace_over, sm);
 }

@@ -255,6 +255,11 @@ int sm_urgency(const struct sm *sm, const char *cause)
     return LATER;
 }
 
+bool sm_is_urgent(const struct sm *sm, const char *cause)
+{
+    return sm_urgency(sm, cause) > LATER;
+}
+
 // A switch that says again and again that a port of it has changed, when none has, is asked less and less
 // often.
 static void count_vain(const struct sm *sm, struct sm_dev *d)
