@@ -385,11 +385,23 @@ static struct sm_dev *dev_new(struct sm *sm, const struct mad_node_info *ni)
     return d;
 }
 
+// Where the far end still believes in the link, it must not find itself taken when it is seen anew.
+static void forget_far_end(struct sm *sm, const struct sm_dev *d, unsigned num)
+{
+    const struct sm_port *p = &d->port[num];
+    struct sm_dev *z = p->peer < sm->num_dev ? sm->dev[p->peer] : NULL;
+    if (z != NULL && p->peer_num <= z->ni.num_ports && z->port[p->peer_num].peer == d->index &&
+        z->port[p->peer_num].peer_num == num)
+        z->port[p->peer_num].peer = DEV_NONE;
+}
+
 // A device is seen for the first time in this sweep: what was read of its ports before is void, what it
 // did not keep is remembered.
 static void dev_begin(struct sm *sm, struct sm_dev *d, const struct mad_node_info *ni,
                       const struct dr_path *path)
 {
+    for (unsigned i = 1; i <= d->ni.num_ports; i++)
+        forget_far_end(sm, d, i);
     if (ni->num_ports != d->ni.num_ports ||
         ni->node_type != d->ni.node_type) { // replaced under the same GUID
         sm_dev_ports_free(d);
@@ -607,7 +619,10 @@ static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct
         sm_read_end_port(sm, d, far);
     } else {
         d->port[0].guid = ni->port_guid;
-        if (!sm->sweep.full && !first && (was || sm_port_reset(&from->port[num])))
+        if (!sm->sweep.full && !first && d->reading && !d->asking && !sm_port_up(&d->port[far]))
+            sm_read_port(sm, d, far); // read too early: it has just answered by that port
+        else if (!sm->sweep.full && !first &&
+                 (was || sm_port_reset(&from->port[num]) || !sm_port_up(&d->port[far])))
             sm_partial_switch(sm, d); // this end was reset, so the other was
     }
 }
