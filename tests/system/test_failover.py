@@ -19,12 +19,6 @@ pytestmark = pytest.mark.skipif(rig.missing(*TOOLS) != "", reason=rig.missing(*T
 SM_HOST = "gpu-0001-mlx5_0"
 REPAIRED = 20  # seconds; what it takes is the bench's matter
 
-# Whether a repair moves only the paths that crossed what failed, and the return brings back the tables as they were. Off: these are not looked at.
-STABLE_REPAIR = False
-
-# Whether packets on their way to an adapter are kept from turning from down to up also while tables are being written. Off: only circles are looked for.
-LEGAL_TURNS_MEANWHILE = False
-
 # net -> what fails: a link between switches (switch, port), a host (its leaf's port), a whole switch (its name, None)
 FAILS = {
     "rail-256": [("leaf-su01-r2", 40), ("leaf-su01-r1", 9), ("spine-04", None)],
@@ -54,6 +48,11 @@ class Site:
             self.net.link(*cable)
             self.sim.console(f'ReLink "{cable[0]}"[{cable[1]}]')
 
+    def top(self):
+        """The switch on top of the order that says what is up and what is down."""
+        guid = int(self.weftd.fabric()["routing"]["top_guid"], 16)
+        return next(n.name for n in self.net.switches if n.guid == guid)
+
     def gone(self):
         return [n.name for n in self.net.node.values() if not n.peer]
 
@@ -78,9 +77,9 @@ class Site:
         return found[0]
 
     def wait_home(self):
-        """Whole again; with a stable repair: the tables of the beginning."""
+        """Whole again, with the tables of the beginning."""
         dump = self.wait_repaired()
-        if STABLE_REPAIR and tables(dump) != tables(self.home):
+        if tables(dump) != tables(self.home):
             rig.wait_until(lambda: tables(self.sim.dump()) == tables(self.home),
                            lambda: f"tables as before; not {different(self.home, self.sim.dump())[:5]}", REPAIRED)
             dump = self.sim.dump()
@@ -88,10 +87,8 @@ class Site:
         return dump
 
     def judge_repair(self, dump, cut):
-        """LIDs stay, also of what is gone; with a stable repair: paths stay that did not cross the cut, and so do the entries of a host that is gone."""
+        """LIDs stay, also of what is gone; so do paths that did not cross the cut, and the entries of a host that is gone."""
         assert dump.port_guid == self.home.port_guid, "a LID moved"
-        if not STABLE_REPAIR:
-            return
         ends = {(a, p) for a, p, _, _ in cut} | {(z, q) for _, _, z, q in cut}
         changed = {lid for _, lid in different(self.home, dump)} & self.home.end.keys()  # the ways to others are what they were
         was, now = paths(self.home, self.leaves, changed), paths(dump, self.leaves, changed)
@@ -251,16 +248,23 @@ def test_killed_during_the_repair(tmp_path, name):
 
 
 class Writes:
-    """Replays Sets of forwarding tables over a dump. A Set that is not answered yet may have been carried out or not: both entries count."""
+    """Replays Sets of forwarding tables over a dump. A Set that is not answered yet may have been carried out or not: both entries count.
+
+    Up and down are those of the fabric's one order of switches, which is not quite that of the tiers: its top is a leaf, with the aggregation switches that this one hangs
+    on above all cores. So a packet may turn at them, and goes up from a core to them; not even a core that has lost its way down to a leaf is without one."""
     HEAD = struct.Struct("=BBHI")
 
-    def __init__(self, net, dump):
+    def __init__(self, net, dump, top):
         self.net, self.dump = net, dump
         self.table = {n.name: dict(dump.node[n.name]["lft"]) for n in net.switches}
         self.out = {}  # tid -> (switch, {lid: port})
         self.by_lid = dump.end
         self.level = {n.name: ("leaf", "agg", "core").index(n.name.split("-")[0]) for n in net.switches}
         self.leaves = [name for name, level in self.level.items() if level == 0]
+        assert top in self.leaves
+        self.level.update({peer: 3 for peer, _ in net.node[top].peer.values() if peer in self.level})
+        self.level[top] = 4
+        self.turns = set()  # ((switch, port), (next switch, its port)) that packets can have made; see depend()
         self.sets = 0
 
     def target(self, mad, lid):
@@ -295,8 +299,7 @@ class Writes:
                 self.judge(x)
 
     def judge(self, lid):
-        """No loop in what any mixture of old and new entries can do to a packet for lid; no turn from down to up on its way to an adapter."""
-        to_adapter = not self.net.node[self.dump.end[lid][0]].switch
+        """No loop in what any mixture of old and new entries can do to a packet for lid; no turn from down to up on its way from a leaf to an adapter."""
         state = {}
 
         def walk(switch, path):
@@ -305,15 +308,38 @@ class Writes:
             if switch in state:
                 return
             state[switch] = 1
-            for port in self.possible(switch, lid) - {0, 255}:
-                peer, _ = self.net.node[switch].peer.get(port, (None, 0))
-                if peer is not None and self.net.node[peer].switch:
-                    walk(peer, path + [switch])
+            for _, peer in self.next(switch, lid):
+                walk(peer, path + [switch])
             state[switch] = 2
         for leaf in self.leaves:
             walk(leaf, [])
-        if to_adapter and (LEGAL_TURNS_MEANWHILE or not self.out):
+        self.depend(lid)
+        if not self.net.node[self.dump.end[lid][0]].switch:
             self.judge_turns(lid)
+
+    def next(self, switch, lid):
+        """[(port, switch)] where a packet can go on to another switch."""
+        found = [(port, self.net.node[switch].peer.get(port, (None, 0))[0]) for port in self.possible(switch, lid) - {0, 255}]
+        return [(port, peer) for port, peer in found if peer is not None and self.net.node[peer].switch]
+
+    def depend(self, lid):
+        """Which buffer a packet for lid can hold, from any switch on, while it waits for which."""
+        self.turns |= {((s, out), (peer, then)) for s in self.table for out, peer in self.next(s, lid) for then, _ in self.next(peer, lid)}
+
+    def judge_waiting(self):
+        """Nothing waits for itself: over all LIDs, all tables there were, and all mixtures."""
+        after, waits = {}, {}
+        for a, b in self.turns:
+            after.setdefault(a, []).append(b)
+            waits[b] = waits.get(b, 0) + 1
+        todo = [a for a in after if a not in waits]
+        while todo:
+            for b in after.get(todo.pop(), []):
+                waits[b] -= 1
+                if waits[b] == 0:
+                    del waits[b]
+                    todo.append(b)
+        assert not waits, f"credit loop: {sorted(waits)[:8]}"
 
     def picture(self, lid):
         """What each switch on a possible way does with a LID: its entry, and the one under way."""
@@ -327,10 +353,7 @@ class Writes:
         todo, seen = [(leaf, True) for leaf in self.leaves], set()
         while todo:
             switch, may_rise = todo.pop()
-            for port in self.possible(switch, lid) - {0, 255}:
-                peer, _ = self.net.node[switch].peer.get(port, (None, 0))
-                if peer is None or not self.net.node[peer].switch:
-                    continue
+            for _, peer in self.next(switch, lid):
                 rises = self.level[peer] > self.level[switch]
                 assert may_rise or not rises, f"LID {lid} can turn from down to up at {switch}, to {peer}: {self.picture(lid)}"
                 if (peer, rises) not in seen:
@@ -346,7 +369,8 @@ def lft_writes_shim(folder):
 
 
 def test_no_mixture_of_old_and_new_loops(tmp_path):
-    """On the net where it can: while tables are being written, no packet circles, whichever of the writes under way have been carried out."""
+    """On the net where it can: while tables are being written, no packet circles or turns from down to up, and none can wait for itself, whichever of the writes under way
+    have been carried out."""
     choose = random.Random(23)
     net = BY_NAME["crossed"]()
     log = tmp_path / "writes"
@@ -356,7 +380,7 @@ def test_no_mixture_of_old_and_new_loops(tmp_path):
             own = net.node[SM_HOST].peer[1][0]
             fails = [(a, p) for a, p, _, _ in net.trunks() if own not in (a, net.node[a].peer[p][0])]
             fails = choose.sample(fails, 12) + [("agg-p2-2", None), ("core-3", None), ("leaf-p2-1", 10)]
-            sets, dump, cuts = 0, site.home, []
+            sets, dump, cuts, top = 0, site.home, [], site.top()
             for i, where in enumerate(fails * 2):
                 begin = log.stat().st_size
                 there = next((c for c in cuts if (c[0][0], c[0][1]) == where or where == (c[0][0], None)), None)
@@ -369,14 +393,18 @@ def test_no_mixture_of_old_and_new_loops(tmp_path):
                 else:
                     cuts.append(site.cut(*where))
                 after = site.wait_repaired()
-                replay = Writes(net, dump)
+                replay = Writes(net, dump, top)
+                assert site.top() == top
+                for lid in dump.end:
+                    replay.depend(lid)
                 data = log.read_bytes()[begin:]
                 done = [c[0][:2] for c in cuts]
-                for k in range(0, len(data), 264):
-                    try:
+                try:
+                    for k in range(0, len(data), 264):
                         replay.take(data[k:k + 264])
-                    except AssertionError as e:
-                        raise AssertionError(f"event {i}, {where}; out are now {done}: {e}") from None
+                    replay.judge_waiting()
+                except AssertionError as e:
+                    raise AssertionError(f"event {i}, {where}; out are now {done}: {e}") from None
                 # The replay is right when it ends where ibsim is.
                 for n in net.switches:
                     told = {lid: port for lid, port in replay.table[n.name].items() if port != 255}
@@ -390,13 +418,14 @@ def test_no_mixture_of_old_and_new_loops(tmp_path):
 
 
 def test_the_replay_sees(ibsim, tmp_path):
-    """A circle and a turn that are planted: one switch has turned back up, the other still points down."""
+    """A circle, a turn and packets that wait for each other, planted: one switch has turned back up, the other still points down."""
     sim = ibsim("crossed")
     with Weftd(tmp_path, ibsim=sim, host=SM_HOST) as weftd:
-        weftd.wait_up()
-        replay = Writes(sim.net, sim.dump())
+        site = Site(sim, weftd)
+        replay = Writes(sim.net, site.home, site.top())
     lid = replay.dump.lid[next(n.name for n in sim.net.cas if n.peer[1][0] == "leaf-p2-1"), 1]
     replay.judge(lid)
+    replay.judge_waiting()
     # a core sends it down to an aggregation switch of pod 2; there a new entry, back up to that core, is on its way
     core, down = next((s, replay.table[s][lid]) for s in replay.table if s.startswith("core"))
     agg, up = sim.net.node[core].peer[down]
@@ -409,3 +438,10 @@ def test_the_replay_sees(ibsim, tmp_path):
     replay.table[sim.net.node[agg].peer[other][0]][lid] = 255
     with pytest.raises(AssertionError, match="turn"):
         replay.judge_turns(lid)
+    # such turns round two cores and two aggregation switches: each packet waits for the next one's buffer
+    far = next(a for a in replay.table if a != agg and {core, sim.net.node[agg].peer[other][0]} <= {peer for peer, _ in sim.net.node[a].peer.values()})
+    ring = [agg, core, far, sim.net.node[agg].peer[other][0]]
+    out = [next(p for p, (peer, _) in sim.net.node[a].peer.items() if peer == z) for a, z in zip(ring, ring[1:] + ring[:1])]
+    replay.turns |= {((ring[i - 1], out[i - 1]), (ring[i], out[i])) for i in range(4)}
+    with pytest.raises(AssertionError, match="credit loop"):
+        replay.judge_waiting()
