@@ -5,12 +5,16 @@
 // first while it waits for the second. Dependencies are those of packets that start at a switch with end
 // nodes, so that entries which nobody's packets meet do not count. 64 LIDs are walked at a time, from a copy
 // of their entries that fits a cache.
+//
+// What the proof of the tables left behind has all of these, and some that no packet makes any more. A tree
+// that makes no cycle with those makes none; before one is refused for it, they are gathered after all.
 #include "routing/mcast.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/xalloc.h"
+#include "routing/verify_priv.h"
 
 #define CANDIDATES 64 // switches whose routes are compared
 #define TRIES 8       // of them whose tree is made, beside those of the last tree and the top switch
@@ -19,8 +23,9 @@ struct deps {
     const struct fabric *f;
     uint32_t *channel;   // by port: its number, ID_NONE where the far end is no switch
     uint32_t *port;      // by channel
-    uint64_t (*next)[4]; // by channel: ports of the switch it leads to
+    uint64_t (*next)[4]; // by channel: ports of the switch it leads to; bit 0 is port 1
     uint32_t n, added, cap_undo;
+    bool exact; // not more than packets make
     struct undo {
         uint32_t channel;
         uint8_t port;
@@ -32,7 +37,8 @@ struct make {
     const struct fabric_tables *t;
     const struct mcast_opts *o;
     struct deps d;
-    bool *needed;
+    bool *needed, *starts;     // by switch: it has end nodes
+    struct mcast_step *kept;   // by switch: as in the last tree, where that link is there; NULL
     uint32_t *part, num_parts; // by switch: connected part
     uint32_t *path;            // scratch: switches
     struct mcast_tree *tree;
@@ -100,7 +106,7 @@ static void walk(struct make *m, const uint8_t *entry, unsigned k, uint32_t sw, 
         if (c == ID_NONE)
             return;
         if (from != ID_NONE)
-            m->d.next[from][out / 64] |= 1ull << (out % 64);
+            m->d.next[from][(out - 1) / 64] |= 1ull << ((out - 1) % 64);
         if (stamp[sw] == now)
             return;
         stamp[sw] = now;
@@ -132,47 +138,106 @@ static void unicast(struct make *m, const bool *starts)
     free(stamp);
 }
 
-static uint32_t first_next(const struct deps *d, uint32_t c)
+static void gather(struct make *m)
 {
-    const struct fabric *f = d->f;
-    return f->node[f->port[f->port[d->port[c]].peer.i].node.i].first_port;
+    m->d.exact = true;
+    memset(m->d.next, 0, m->d.n * sizeof(*m->d.next));
+    unicast(m, m->starts);
 }
 
-// Takes channels away that nothing leads to; what stays is a cycle, or hangs on one.
-static bool has_cycle(const struct deps *d)
+// The dependencies as the proof has them, without those over cables that are gone; false when it has not all.
+static bool inherit(struct make *m, const struct route_proof_state *proof)
 {
-    uint32_t *in = xcalloc(d->n ? d->n : 1, sizeof(*in));
-    uint32_t *free_now = xcalloc(d->n ? d->n : 1, sizeof(*free_now));
-    uint32_t num = 0, gone = 0;
+    const struct fabric *f = m->f;
+    uint64_t(*there)[4] = NULL;
+    uint32_t words;
 
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t i = 0; pass == 1 && i < d->n; i++)
-            if (in[i] == 0)
-                free_now[num++] = i;
-        for (uint32_t i = 0; pass == 0 ? i < d->n : gone < num; i++) {
-            uint32_t c = pass == 0 ? i : free_now[gone++];
-            uint32_t base = first_next(d, c);
-            for (int w = 0; w < 4; w++)
-                for (uint64_t bits = d->next[c][w]; bits != 0; bits &= bits - 1) {
-                    uint32_t z = d->channel[base + (uint32_t)w * 64 + (uint32_t)__builtin_ctzll(bits)];
-                    if (pass == 0)
-                        in[z]++;
-                    else if (--in[z] == 0)
-                        free_now[num++] = z;
-                }
+    if (proof == NULL || !vstate_covers(proof, f))
+        return false;
+    there = xcalloc(f->num_switches ? f->num_switches : 1, sizeof(*there));
+    for (uint32_t c = 0; c < m->d.n; c++) {
+        const struct port *p = &f->port[m->d.port[c]];
+        there[f->node[p->node.i].sw][(p->num - 1u) / 64] |= 1ull << ((p->num - 1u) % 64);
+    }
+    for (uint32_t c = 0; c < m->d.n; c++) {
+        const struct port *p = &f->port[m->d.port[c]];
+        const uint64_t *dep = vstate_deps(proof, f->node[p->node.i].sw, p->num, &words);
+        const uint64_t *ports = there[f->node[f->port[p->peer.i].node.i].sw];
+        for (uint32_t w = 0; w < words && w < 4; w++)
+            m->d.next[c][w] = dep[w] & ports[w];
+    }
+    free(there);
+    return true;
+}
+
+struct visit {
+    uint32_t channel, at; // the port after which to go on
+};
+
+// The next channel that depends on it; ID_NONE when there is none left.
+static uint32_t next_of(const struct deps *d, struct visit *v)
+{
+    const struct fabric *f = d->f;
+    while (v->at < 256) {
+        uint64_t bits = d->next[v->channel][v->at / 64] >> (v->at % 64);
+        if (bits == 0) {
+            v->at = (v->at / 64 + 1) * 64;
+            continue;
+        }
+        v->at += (uint32_t)__builtin_ctzll(bits) + 1;
+        uint32_t peer = f->port[d->port[v->channel]].peer.i;
+        return d->channel[f->node[f->port[peer].node.i].first_port + v->at];
+    }
+    return ID_NONE;
+}
+
+// Whether there is a cycle among what can be reached from one channel. colour: 1 on the way, 2 done.
+static bool cycle_from(const struct deps *d, uint32_t start, uint8_t *colour, struct visit *stack)
+{
+    uint32_t top = 0;
+
+    if (colour[start] != 0)
+        return false;
+    stack[0] = (struct visit){.channel = start};
+    colour[start] = 1;
+    for (;;) {
+        uint32_t z = next_of(d, &stack[top]);
+        if (z == ID_NONE) {
+            colour[stack[top].channel] = 2;
+            if (top-- == 0)
+                return false;
+        } else if (colour[z] == 1) {
+            return true;
+        } else if (colour[z] == 0) {
+            colour[z] = 1;
+            stack[++top] = (struct visit){.channel = z};
         }
     }
-    free(in);
-    free(free_now);
-    return gone < d->n;
+}
+
+// all: from every channel; else only cycles that an added turn is part of, which are all when there was none
+// before.
+static bool has_cycle(const struct deps *d, bool all)
+{
+    uint8_t *colour = xcalloc(d->n + 1, 1);
+    struct visit *stack = xreallocarray(NULL, d->n + 1, sizeof(*stack));
+    uint32_t n = all ? d->n : d->added;
+    bool found = false;
+
+    for (uint32_t i = 0; i < n && !found; i++)
+        found = cycle_from(d, all ? i : d->undo[i].channel, colour, stack);
+    free(colour);
+    free(stack);
+    return found;
 }
 
 static void add_turn(struct deps *d, uint32_t channel, unsigned out)
 {
-    uint64_t bit = 1ull << (out % 64);
-    if (d->next[channel][out / 64] & bit)
+    unsigned i = out - 1;
+    uint64_t bit = 1ull << (i % 64);
+    if (d->next[channel][i / 64] & bit)
         return;
-    d->next[channel][out / 64] |= bit;
+    d->next[channel][i / 64] |= bit;
     if (d->added == d->cap_undo) {
         d->cap_undo = d->cap_undo ? d->cap_undo * 2 : 256;
         d->undo = xreallocarray(d->undo, d->cap_undo, sizeof(*d->undo));
@@ -180,11 +245,11 @@ static void add_turn(struct deps *d, uint32_t channel, unsigned out)
     d->undo[d->added++] = (struct undo){channel, (uint8_t)out};
 }
 
-static void take_turns_back(struct deps *d, uint32_t added)
+static void take_turns_back(struct deps *d)
 {
-    while (d->added > added) {
+    while (d->added > 0) {
         const struct undo *u = &d->undo[--d->added];
-        d->next[u->channel][u->port / 64] &= ~(1ull << (u->port % 64));
+        d->next[u->channel][(u->port - 1u) / 64] &= ~(1ull << ((u->port - 1u) % 64));
     }
 }
 
@@ -216,6 +281,22 @@ static void add_tree(struct make *m)
     free(port);
 }
 
+// Whether the tree as it is makes no cycle with the unicast tables, nor with the trees of other parts, which
+// it shares no channel with.
+static bool proves(struct make *m)
+{
+    if (m->tree->unicast_cycle)
+        return false;
+    for (;;) {
+        add_tree(m);
+        bool cycle = m->d.added > 0 && has_cycle(&m->d, false);
+        take_turns_back(&m->d);
+        if (!cycle || m->d.exact)
+            return !cycle;
+        gather(m);
+    }
+}
+
 // --- one root's tree ---
 
 struct climb {
@@ -223,13 +304,13 @@ struct climb {
     bool up; // every step goes a tier up
 };
 
-// The switches from sw on its way to the root's LID go into m->path, without the root. False: it does not get
-// there.
+// The switches from sw on its way to the root's LID go into m->path, without the root, or without the first
+// one that is in the tree. False: it does not get there.
 static bool route(const struct make *m, uint32_t sw, uint32_t root, uint16_t lid, struct climb *ret)
 {
     uint8_t num;
     *ret = (struct climb){.up = true};
-    while (sw != root) {
+    while (sw != root && !m->tree->step[sw].in) {
         if (ret->hops >= m->f->num_switches)
             return false;
         m->path[ret->hops++] = sw;
@@ -247,20 +328,39 @@ static uint16_t switch_lid(const struct fabric *f, uint32_t sw)
     return f->port[fabric_switch(f, sw)->first_port].a.lid;
 }
 
+// What can climb to the root by links of the last tree does.
+static void plant_kept(struct make *m, uint32_t part)
+{
+    struct mcast_step *step = m->tree->step;
+    for (uint32_t first = 0; first < m->f->num_switches; first++) {
+        uint32_t n = 0, sw = first;
+        if (m->part[sw] != part || !m->needed[sw])
+            continue;
+        while (!step[sw].in && m->kept[sw].in && n < m->f->num_switches) {
+            m->path[n++] = sw;
+            sw = m->kept[sw].parent;
+        }
+        for (uint32_t i = 0; i < n && step[sw].in; i++)
+            step[m->path[i]] = m->kept[m->path[i]];
+    }
+}
+
 // Adds the part's tree; returns needed switches that do not get to the root.
-static uint32_t plant(struct make *m, uint32_t part, uint32_t root)
+static uint32_t plant(struct make *m, uint32_t part, uint32_t root, bool keep)
 {
     struct mcast_tree *t = m->tree;
     uint16_t lid = switch_lid(m->f, root);
     uint32_t missing = 0;
 
     t->step[root].in = true;
+    if (keep)
+        plant_kept(m, part);
     for (uint32_t sw = 0; sw < m->f->num_switches; sw++) {
         struct climb c;
-        if (m->part[sw] != part || !m->needed[sw])
+        if (m->part[sw] != part || !m->needed[sw] || t->step[sw].in)
             continue;
         if (lid == 0 || !route(m, sw, root, lid, &c)) {
-            missing += sw != root;
+            missing++;
             continue;
         }
         for (uint32_t i = 0; i < c.hops; i++) {
@@ -333,64 +433,86 @@ static uint32_t switch_by_guid(const struct make *m, uint32_t part, uint64_t gui
     return n != NULL && n->type == NODE_SWITCH && m->part[n->sw] == part ? n->sw : ID_NONE;
 }
 
-// Best first; returns their number. list holds CANDIDATES + MCAST_ROOTS_MAX + 1.
+// Best first; returns their number. list holds CANDIDATES + 1.
 static uint32_t candidates(const struct make *m, uint32_t part, struct candidate *list)
 {
     int tier = highest_tier(m, part);
-    uint32_t n = 0, kept, sw;
+    uint32_t n = 0, sw;
 
-    for (uint32_t i = 0; i < m->o->num_roots && n < MCAST_ROOTS_MAX; i++)
-        if ((sw = switch_by_guid(m, part, m->o->roots[i])) != ID_NONE)
-            list[n++].sw = sw;
-    kept = n;
-    for (sw = 0; sw < m->f->num_switches && n - kept < CANDIDATES; sw++)
+    for (sw = 0; sw < m->f->num_switches && n < CANDIDATES; sw++)
         if (m->part[sw] == part && (tier < 0 || fabric_switch(m->f, sw)->tier == tier))
             list[n++] = weigh(m, part, sw);
-    qsort(list + kept, n - kept, sizeof(*list), by_merit);
-    if (n - kept > TRIES)
-        n = kept + TRIES;
+    qsort(list, n, sizeof(*list), by_merit);
+    if (n > TRIES)
+        n = TRIES;
     if ((sw = switch_by_guid(m, part, m->o->top_guid)) != ID_NONE)
         list[n++].sw = sw;
     return n;
 }
 
+struct choice {
+    uint32_t root, missing;
+    bool keep;
+};
+
+// Whether that tree is the one; if not it is felled, and *best is the best so far.
+static bool attempt(struct make *m, uint32_t part, uint32_t root, bool keep, struct choice *best)
+{
+    uint32_t missing = plant(m, part, root, keep);
+    if (missing < best->missing)
+        *best = (struct choice){.root = root, .missing = missing, .keep = keep};
+    if (missing == 0 && (m->tree->unicast_cycle || proves(m))) {
+        m->tree->root[m->tree->num_roots++] = root;
+        return true;
+    }
+    fell(m, part);
+    return false;
+}
+
 static void choose(struct make *m, uint32_t part)
 {
-    struct candidate list[CANDIDATES + MCAST_ROOTS_MAX + 1];
-    uint32_t n = candidates(m, part, list), best = ID_NONE, fewest = UINT32_MAX, before = m->d.added;
+    struct candidate list[CANDIDATES + 1];
+    struct choice best = {.root = ID_NONE, .missing = UINT32_MAX};
     struct mcast_tree *t = m->tree;
-    bool proved = false;
+    uint32_t sw;
 
-    for (uint32_t i = 0; i < n && !proved; i++) {
-        uint32_t missing = plant(m, part, list[i].sw);
-        if (missing < fewest) {
-            fewest = missing;
-            best = list[i].sw;
-        }
-        if (!t->unicast_cycle && missing == 0) {
-            add_tree(m);
-            proved = m->d.added == before || !has_cycle(&m->d);
-        }
-        if (proved)
-            best = list[i].sw;
-        else {
-            take_turns_back(&m->d, before);
-            fell(m, part);
-        }
-        if (t->unicast_cycle && missing == 0)
-            break;
+    for (uint32_t i = 0; i < m->o->num_roots && i < MCAST_ROOTS_MAX; i++)
+        if ((sw = switch_by_guid(m, part, m->o->roots[i])) != ID_NONE &&
+            ((m->kept != NULL && attempt(m, part, sw, true, &best)) || attempt(m, part, sw, false, &best)))
+            return;
+    uint32_t n = candidates(m, part, list);
+    for (uint32_t i = 0; i < n; i++)
+        if (attempt(m, part, list[i].sw, false, &best))
+            return;
+    if (best.root == ID_NONE)
+        return;
+    t->num_unreached += plant(m, part, best.root, best.keep);
+    t->proved &= proves(m);
+    t->root[t->num_roots++] = best.root;
+}
+
+// The links of the last tree that are there.
+static void find_kept(struct make *m)
+{
+    const struct fabric *f = m->f, *was = m->o->last_fabric;
+    const struct mcast_tree *last = m->o->last;
+    uint8_t num;
+
+    if (last == NULL || was == NULL || last->num_switches != was->num_switches)
+        return;
+    m->kept = xcalloc(f->num_switches ? f->num_switches : 1, sizeof(*m->kept));
+    for (uint32_t sw = 0; sw < f->num_switches; sw++) {
+        const struct node *n = fabric_switch(f, sw), *o;
+        o = sw < was->num_switches && fabric_switch(was, sw)->guid == n->guid ? fabric_switch(was, sw)
+                                                                              : fabric_by_guid(was, n->guid);
+        if (o == NULL || o->type != NODE_SWITCH || last->step[o->sw].parent == ID_NONE)
+            continue;
+        struct mcast_step s = last->step[o->sw];
+        uint64_t parent = fabric_switch(was, s.parent)->guid;
+        s.parent = beyond(f, sw, s.out, &num);
+        if (s.parent != ID_NONE && num == s.back && fabric_switch(f, s.parent)->guid == parent)
+            m->kept[sw] = s;
     }
-    if (!proved && best != ID_NONE) {
-        fewest = plant(m, part, best);
-        t->num_unreached += fewest;
-        add_tree(m);
-        bool cycle = t->unicast_cycle || has_cycle(&m->d);
-        t->proved &= !cycle;
-        if (cycle)
-            take_turns_back(&m->d, before);
-    }
-    if (best != ID_NONE)
-        t->root[t->num_roots++] = best;
 }
 
 // --- parts ---
@@ -438,7 +560,6 @@ struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_t
     uint32_t n = f->num_switches;
     size_t cells = n ? n : 1;
     struct make m = {.f = f, .t = t, .o = o, .tree = xcalloc(1, sizeof(*m.tree))};
-    bool *starts = xcalloc(cells, sizeof(*starts));
 
     m.tree->num_switches = n;
     m.tree->proved = true;
@@ -448,14 +569,18 @@ struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_t
     m.part = xcalloc(cells, sizeof(*m.part));
     m.path = xcalloc(cells, sizeof(*m.path));
     m.needed = xcalloc(cells, sizeof(*m.needed));
-    with_end_nodes(f, starts);
-    memcpy(m.needed, o->needed != NULL ? o->needed : starts, n * sizeof(*m.needed));
+    m.starts = xcalloc(cells, sizeof(*m.starts));
+    with_end_nodes(f, m.starts);
+    memcpy(m.needed, o->needed != NULL ? o->needed : m.starts, n * sizeof(*m.needed));
     find_parts(&m);
+    find_kept(&m);
     deps_init(&m.d, f);
     if (t->num_switches == n) {
-        unicast(&m, starts);
-        m.tree->unicast_cycle = has_cycle(&m.d);
-        m.tree->proved = !m.tree->unicast_cycle;
+        if (!inherit(&m, o->proof)) {
+            gather(&m);
+            m.tree->unicast_cycle = has_cycle(&m.d, true);
+            m.tree->proved = !m.tree->unicast_cycle;
+        }
         for (uint32_t part = 0; part < m.num_parts && m.tree->num_roots < MCAST_ROOTS_MAX; part++) {
             bool any = false;
             for (uint32_t sw = 0; sw < n; sw++)
@@ -467,7 +592,8 @@ struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_t
     for (uint32_t sw = 0; sw < n; sw++)
         m.tree->num_in += m.tree->step[sw].in;
     deps_done(&m.d);
-    free(starts);
+    free(m.starts);
+    free(m.kept);
     free(m.part);
     free(m.path);
     free(m.needed);

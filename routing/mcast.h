@@ -10,6 +10,10 @@
 // refuses the root. Roots that are tried, best first: those of the last tree; switches of the highest tier,
 // by how many of the needed switches come to them going up tiers only, then by the length of the routes; the
 // engine's top switch.
+//
+// A tree that is there stays: under the same root, what can climb to it by links of the last tree that are
+// still there does, and only the others go by the unicast routes to it, up to where they meet the tree. Where
+// that proof fails, the routes alone count, then other roots.
 #ifndef WEFT_ROUTING_MCAST_H
 #define WEFT_ROUTING_MCAST_H
 
@@ -18,13 +22,20 @@
 
 #include "fabric/tables.h"
 
+struct route_proof_state;
+
 #define MCAST_ROOTS_MAX 16 // connected parts with a tree; further ones have none
 
 struct mcast_opts {
     const bool *needed;    // by switch: must be in the tree; NULL = those with end nodes
     const uint64_t *roots; // NodeGUIDs of the last tree's roots; kept while they serve
     uint32_t num_roots;
-    uint64_t top_guid; // the engine's top switch; 0 = not known
+    uint64_t top_guid;             // the engine's top switch; 0 = not known
+    const struct mcast_tree *last; // of last_fabric; NULL: no link is kept
+    const struct fabric *last_fabric;
+    // What a proof of these very tables left behind; NULL is fine. Changes the cost only: the dependencies
+    // need not be gathered, unless it has too many or is of other cables.
+    const struct route_proof_state *proof;
 };
 struct mcast_tree {
     uint32_t num_switches;
@@ -41,7 +52,8 @@ struct mcast_tree {
         bool in;         // in the tree
     } * step;            // by switch
 };
-// Never trusts the tables. The tree is the caller's: mcast_tree_free(). Deterministic.
+// Never trusts the tables. The tree is the caller's: mcast_tree_free(). Deterministic. Cost: O(switches x
+// LIDs) for gathering, else of the order of the switches' ports.
 struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_tables *t,
                                    const struct mcast_opts *o);
 void mcast_tree_free(struct mcast_tree *tree);

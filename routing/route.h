@@ -112,8 +112,12 @@ bool route_verify(const struct fabric *f, const struct fabric_tables *t, const s
 // a full proof has. Whatever is not plainly sound (a fault, a cycle, parts that grow together, another
 // all_switches) is proved in full, which decides; so is everything when state is NULL.
 // Cost: a comparison of the tables, and O(switches) for each LID walked again.
-struct route_proof_state;                                 // any thread may read it
-void route_proof_state_free(struct route_proof_state *s); // NULL is fine
+struct route_proof_state; // any thread may read it and give references back; NULL is fine below
+struct route_proof_state *route_proof_state_ref(const struct route_proof_state *s);
+void route_proof_state_free(struct route_proof_state *s); // one reference; the last one ends it
+// Whether nothing depends on anything in s that did not in `of`, over cables that are there in both: what was
+// proved together with `of` holds together with s. O(switch ports).
+bool route_proof_state_within(const struct route_proof_state *s, const struct route_proof_state *of);
 // route_verify() that leaves a state; *ret_state NULL when not ok or when it does not fit (paths beyond 15
 // hops).
 bool route_verify_keep(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,

@@ -10,6 +10,7 @@
 // make), and those of the new walks. If the union has no cycle, what is there has none.
 #include "routing/verify_priv.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 struct change {
@@ -345,6 +346,7 @@ static struct route_proof_state *state_for(const struct vcables *c, bool all_swi
     struct route_proof_state *s = ARENA_NEW(a, struct route_proof_state);
     size_t chans = (size_t)c->n * c->ports + 1;
     *s = (struct route_proof_state){.a = a, .all_switches = all_switches, .n = c->n, .ports = c->ports};
+    s->refs = 1;
     s->words = c->words;
     s->lids = c->f->top_lid + 1u;
     s->guid = ARENA_NEW_N(a, c->n + 1, uint64_t);
@@ -387,9 +389,67 @@ const uint64_t *vstate_turns(const struct route_proof_state *s, uint32_t n, uint
     return s->n == n && s->ports == ports && s->words == words ? s->turns : NULL;
 }
 
+bool vstate_covers(const struct route_proof_state *s, const struct fabric *f)
+{
+    if (s->n != f->num_switches || s->lids < f->top_lid + 1u)
+        return false;
+    for (uint32_t lid = 1; lid <= f->top_lid; lid++) {
+        if (vpresent(f, lid) && s->end_sw[lid] == VABSENT)
+            return false;
+    }
+    for (uint32_t v = 0; v < s->n; v++) {
+        const struct node *n = fabric_switch(f, v);
+        if (n->guid != s->guid[v])
+            return false;
+        for (uint32_t num = 1; num <= n->num_ports; num++) {
+            const struct port *p = &f->port[n->first_port + num];
+            if (!port_valid(p->peer))
+                continue;
+            const struct node *far = &f->node[f->port[p->peer.i].node.i];
+            if (far->type != NODE_SWITCH ? !s->source[v]
+                                         : num >= s->ports || s->link[(size_t)v * s->ports + num] != far->sw)
+                return false;
+        }
+    }
+    return true;
+}
+
+const uint64_t *vstate_deps(const struct route_proof_state *s, uint32_t sw, uint32_t port,
+                            uint32_t *ret_words)
+{
+    *ret_words = s->words;
+    return s->dep + ((size_t)sw * s->ports + port) * s->words;
+}
+
+bool route_proof_state_within(const struct route_proof_state *s, const struct route_proof_state *of)
+{
+    size_t chans = (size_t)s->n * s->ports;
+    if (s == of)
+        return true;
+    if (s->n != of->n || s->ports != of->ports || memcmp(s->guid, of->guid, s->n * sizeof(*s->guid)) != 0)
+        return false;
+    for (size_t i = 0; i < chans; i++) {
+        if (s->link[i] != of->link[i] && s->link[i] < s->n)
+            return false;
+    }
+    for (size_t i = 0; i < chans * s->words; i++) {
+        if (s->dep[i] & ~of->dep[i])
+            return false;
+    }
+    return true;
+}
+
+struct route_proof_state *route_proof_state_ref(const struct route_proof_state *s)
+{
+    struct route_proof_state *x = (struct route_proof_state *)s;
+    if (x)
+        atomic_fetch_add(&x->refs, 1);
+    return x;
+}
+
 void route_proof_state_free(struct route_proof_state *s)
 {
-    if (s)
+    if (s && atomic_fetch_sub(&s->refs, 1) == 1)
         arena_free(s->a);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For verify.c and verify_change.c only. Nothing here comes from, or goes to, what makes tables.
+// For verify*.c, and for plan*.c and mcast.c what stands last. Nothing else here comes from, or goes to, what
+// makes tables.
 #ifndef WEFT_ROUTING_VERIFY_PRIV_H
 #define WEFT_ROUTING_VERIFY_PRIV_H
 
@@ -70,6 +71,7 @@ static inline uint32_t vfar_end(const struct vcables *c, uint32_t sw, uint8_t po
 
 struct route_proof_state {
     struct arena *a;
+    _Atomic unsigned refs;
     bool all_switches;
     uint32_t n, ports, words, lids; // lids: the highest, plus 1
     uint64_t *guid;
@@ -86,5 +88,12 @@ struct route_proof_state {
 struct route_proof_state *vstate_new(const struct vcables *c, const struct vtask *k, bool all_switches);
 // For plan*.c: turns of all entries of LIDs in use; NULL when the state is of a fabric with other numbers.
 const uint64_t *vstate_turns(const struct route_proof_state *s, uint32_t n, uint32_t ports, uint32_t words);
+// For mcast.c: whether the dependencies are at least those of its tables on f: the same switches by number,
+// no cable between switches, LID in use or switch with end ports that was not there. O(ports).
+bool vstate_covers(const struct route_proof_state *s, const struct fabric *f);
+// Ports by which that goes on what leaves a switch by a port, at the switch which that leads to: *ret_words
+// words, bit 0 is port 1. The port is one that leads to a switch of a fabric which is covered.
+const uint64_t *vstate_deps(const struct route_proof_state *s, uint32_t sw, uint32_t port,
+                            uint32_t *ret_words);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "lib/err.h"
 #include "lib/xalloc.h"
 #include "routing/mcast.h"
 #include "tests/unit/routing/rig.h"
@@ -321,6 +322,21 @@ static void test_unicast_cycle(void **state)
     check_form(f, t);
     check_whole(f, t);
     mcast_tree_free(t);
+    // What was proved of the ring when it was none does not count.
+    struct rig_fault cut = {.kind = RIG_CABLE, .guid = f->node[sw[0].i].guid, .num = 2};
+    const struct fabric *live = rig_live(f, &cut, 1);
+    struct fabric_tables *line = rig_route(live, ROUTE_MINHOP);
+    struct route_proof proof;
+    struct route_proof_state *before;
+    assert_true(route_verify_keep(live, line, &(struct verify_opts){.all_switches = true}, &proof, &before));
+    assert_non_null(before);
+    t = mcast_tree_make(f, tables, &(struct mcast_opts){.proof = before});
+    assert_true(t->unicast_cycle);
+    assert_false(t->proved);
+    mcast_tree_free(t);
+    route_proof_state_free(before);
+    tables_unref(line);
+    fabric_unref(live);
     tables_unref(tables);
     fabric_unref(f);
 }
@@ -350,6 +366,181 @@ static void test_stable(void **state)
     mcast_tree_free(b);
     tables_unref(tables);
     fabric_unref(f);
+}
+
+static void check_same(const struct mcast_tree *a, const struct mcast_tree *b)
+{
+    assert_int_equal(a->proved, b->proved);
+    assert_int_equal(a->unicast_cycle, b->unicast_cycle);
+    assert_int_equal(a->num_in, b->num_in);
+    assert_int_equal(a->num_roots, b->num_roots);
+    assert_int_equal(a->num_unreached, b->num_unreached);
+    for (uint32_t i = 0; i < a->num_roots; i++)
+        assert_int_equal(a->root[i], b->root[i]);
+    for (uint32_t sw = 0; sw < a->num_switches; sw++) {
+        assert_int_equal(a->step[sw].in, b->step[sw].in);
+        assert_int_equal(a->step[sw].parent, b->step[sw].parent);
+        assert_int_equal(a->step[sw].out, b->step[sw].out);
+        assert_int_equal(a->step[sw].back, b->step[sw].back);
+    }
+}
+
+// Whether the switch climbs to the root of its tree over links that `now` has too.
+static bool can_climb(const struct fabric *f, const struct mcast_tree *t, uint32_t sw,
+                      const struct fabric *now)
+{
+    for (; t->step[sw].parent != ID_NONE; sw = t->step[sw].parent) {
+        const struct node *n = fabric_by_guid(now, fabric_switch(f, sw)->guid);
+        const struct port *z = n != NULL ? far_port(now, n->sw, t->step[sw].out) : NULL;
+        if (z == NULL || fabric_node(now, z->node)->guid != fabric_switch(f, t->step[sw].parent)->guid ||
+            z->num != t->step[sw].back)
+            return false;
+    }
+    return fabric_by_guid(now, fabric_switch(f, sw)->guid) != NULL;
+}
+
+struct chain {
+    const struct fabric *f; // of the last step
+    struct fabric_tables *tables;
+    struct route_proof_state *state;
+    struct mcast_tree *tree;
+    uint64_t root[MCAST_ROOTS_MAX];
+    bool strict;          // a tree that can stay does not close a cycle
+    unsigned kept, moved; // links
+};
+
+// The next tree is the same with what the proof left behind and without; it keeps what can be kept.
+static void next_tree(struct chain *x, const struct fabric *f, struct fabric_tables *t)
+{
+    struct verify_opts v = {.all_switches = false};
+    struct route_proof proof;
+    struct route_proof_state *state;
+    route_verify_change(x->state, x->tables, f, t, &v, &proof, &state);
+    struct mcast_opts o = {.roots = x->root,
+                           .num_roots = x->tree != NULL ? x->tree->num_roots : 0,
+                           .last = x->tree,
+                           .last_fabric = x->f};
+    struct mcast_tree *a = mcast_tree_make(f, t, &o);
+    o.proof = state;
+    struct mcast_tree *b = mcast_tree_make(f, t, &o);
+    check_form(f, b);
+    check_cycles(f, t, b);
+    check_same(a, b);
+    o.proof = x->state; // of other tables: at least it is bounded
+    mcast_tree_free(mcast_tree_make(f, t, &o));
+    for (uint32_t sw = 0; x->tree != NULL && sw < x->f->num_switches; sw++) {
+        const struct node *n = fabric_by_guid(f, fabric_switch(x->f, sw)->guid);
+        if (n == NULL || !has_end_node(f, n->sw) || x->tree->step[sw].parent == ID_NONE)
+            continue;
+        bool same = b->step[n->sw].out == x->tree->step[sw].out;
+        x->kept += same;
+        x->moved += !same;
+        if (x->strict && x->tree->num_roots == 1 && b->num_roots == 1 && can_climb(x->f, x->tree, sw, f) &&
+            fabric_switch(f, b->root[0])->guid == x->root[0] && b->proved)
+            assert_true(same);
+    }
+    for (uint32_t i = 0; i < b->num_roots; i++)
+        x->root[i] = fabric_switch(f, b->root[i])->guid;
+    mcast_tree_free(a);
+    mcast_tree_free(x->tree);
+    route_proof_state_free(x->state);
+    tables_unref(x->tables);
+    fabric_unref(x->f);
+    x->tree = b;
+    x->state = state;
+    x->tables = tables_ref(t);
+    x->f = fabric_ref(f);
+}
+
+// Faults come and go, tables are repaired.
+static void faults(const struct fabric *f, struct rng *r, bool strict, unsigned *kept, unsigned *moved)
+{
+    struct route_opts o = {.engine = ROUTE_UPDN};
+    struct route_result ideal, x;
+    struct route_base *base;
+    struct rig_fault fault[6];
+    struct err e;
+    uint32_t num = 0;
+    assert_int_equal(route_compute(f, &o, &ideal, &e), 0);
+    assert_int_equal(route_base_new(f, &ideal, &o, &base, &e), 0);
+    struct chain c = {.f = fabric_ref(f), .tables = tables_ref(ideal.tables), .strict = strict};
+    next_tree(&c, f, ideal.tables);
+    for (unsigned i = 0; i < 10; i++) {
+        if (num < 6 && (num == 0 || rng_below(r, 3)))
+            rig_fault_make(f, r, &fault[num++]);
+        else
+            fault[rng_below(r, num)] = fault[num - 1], num--;
+        const struct fabric *live = rig_live(f, fault, num);
+        if (live->num_switches > 0) {
+            if (strict || rng_below(r, 3)) {
+                assert_int_equal(route_repair_from(base, live, NULL, &x, &e), 0);
+            } else { // of another order: the proof keeps dependencies that no packet makes any more
+                uint64_t top = fabric_switch(live, rng_below(r, live->num_switches))->guid;
+                struct route_opts other = {.engine = ROUTE_UPDN, .root_guids = &top, .num_roots = 1};
+                assert_int_equal(route_compute(live, &other, &x, &e), 0);
+            }
+            next_tree(&c, live, x.tables);
+            tables_unref(x.tables);
+        }
+        fabric_unref(live);
+    }
+    *kept += c.kept;
+    *moved += c.moved;
+    mcast_tree_free(c.tree);
+    route_proof_state_free(c.state);
+    tables_unref(c.tables);
+    fabric_unref(c.f);
+    tables_unref(ideal.tables);
+    route_base_free(base);
+    fabric_unref(f);
+}
+
+static void test_faults(void **state)
+{
+    static const char *const name[] = {"rail-64", "ft3-8-4"};
+    struct rng r;
+    unsigned kept = 0, moved = 0;
+    (void)state;
+    rng_init(&r, 17);
+    for (unsigned i = 0; i < 4; i++)
+        faults(rig_named(name[i % 2]), &r, true, &kept, &moved);
+    for (unsigned i = 0; i < 60; i++)
+        faults(rig_random(&r, 4 + rng_below(&r, 16), 4 + rng_below(&r, 20)), &r, false, &kept, &moved);
+    assert_true(moved > 0);
+    assert_true(kept > 4 * moved);
+}
+
+// A link of the tree dies and comes back: who climbed by it goes another way and stays there.
+static void test_kept(void **state)
+{
+    (void)state;
+    const struct fabric *f = rig_named("ft3-8-4");
+    struct fabric_tables *tables = rig_route(f, ROUTE_UPDN), *t;
+    struct mcast_tree *a = make(f, tables, 0), *b, *c;
+    uint64_t root = fabric_switch(f, a->root[0])->guid;
+    uint32_t sw = 0, other = 0;
+    while (!has_end_node(f, sw) || a->step[sw].parent == ID_NONE)
+        sw++;
+    struct rig_fault cut = {.kind = RIG_CABLE, .guid = fabric_switch(f, sw)->guid, .num = a->step[sw].out};
+    const struct fabric *live = rig_live(f, &cut, 1);
+    t = rig_route(live, ROUTE_UPDN);
+    b = mcast_tree_make(live, t,
+                        &(struct mcast_opts){.roots = &root, .num_roots = 1, .last = a, .last_fabric = f});
+    assert_true(b->proved);
+    for (uint32_t i = 0; i < f->num_switches; i++)
+        other += a->step[i].in && b->step[i].in && a->step[i].out != b->step[i].out;
+    assert_int_equal(other, 1);
+    assert_int_not_equal(a->step[sw].out, b->step[sw].out);
+    c = mcast_tree_make(f, tables,
+                        &(struct mcast_opts){.roots = &root, .num_roots = 1, .last = b, .last_fabric = live});
+    check_same(b, c);
+    mcast_tree_free(a);
+    mcast_tree_free(b);
+    mcast_tree_free(c);
+    tables_unref(tables);
+    tables_unref(t);
+    fabric_unref(f);
+    fabric_unref(live);
 }
 
 // Two islands: a tree in each.
@@ -405,7 +596,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_named),         cmocka_unit_test(test_degraded), cmocka_unit_test(test_random),
         cmocka_unit_test(test_unicast_cycle), cmocka_unit_test(test_stable),   cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_nonsense),      cmocka_unit_test(test_faults),   cmocka_unit_test(test_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
