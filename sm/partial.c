@@ -178,7 +178,7 @@ static void link_down(struct sm *sm, struct sm_dev *d, unsigned num)
     struct sm_port *zp = &z->port[p->peer_num];
     sm_unlink(sm, d, num);
     sm->disc.routes_stale = true;
-    if (!z->reading || z->asking) // until it is read; what has been read already may be a new cable
+    if (zp->read != (uint32_t)sm->sweep.id) // until it is read; what has been read already may be a new cable
         zp->info[32] = (uint8_t)((zp->info[32] & 0xf0) | MAD_PORT_DOWN);
     if (dev_is_switch(z))
         sm_partial_switch(sm, z);

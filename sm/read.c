@@ -8,8 +8,8 @@
 // refused; a switch's ports as its port 0 says (CapabilityMask bit 14).
 //
 // A request that leaves its first try unanswered is late: a level of discover.c and partial.c do not wait for
-// it. What comes after its sweep's reading is over is not looked at; what a partial sweep could not wait for
-// is marked to be read again.
+// it, nor does partial.c for what else its device is asked. What comes after its sweep's reading is over is
+// not looked at; what a partial sweep could not wait for is marked to be read again.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +77,8 @@ static void leave(struct sm *sm, struct sm_dev *d, const struct sm_read *rd)
         sm_dirty_desc(sm, d, "unread");
         break;
     case READ_PROBE: // the light sweep asks it again
+        if (!sm_port_up(&d->port[rd->num]))
+            break; // it went down meanwhile
         if (d->port[rd->num].peer == DEV_NONE)
             d->port[rd->num].excluded = PORT_EXCLUDED_PEER_SILENT;
         else
@@ -95,9 +97,15 @@ static void late(void *arg, uint64_t user)
     if (rd->sweep != sm->sweep.id || sm->disc.over || rd->late)
         return;
     rd->late = true;
-    sm->disc.late++;
+    struct sm_dev *d = sm->dev[rd->dev];
+    if (rd->kind == READ_PROBE) {
+        sm->disc.late++;
+    } else if (!d->slow) { // what waits in its queue is late too
+        d->slow = true;
+        sm->disc.late += d->reads;
+    }
     if (rd->level)
-        sm_disc_waited(sm, sm->dev[rd->dev]->level);
+        sm_disc_waited(sm, d->level);
     sm_disc_check(sm);
 }
 
@@ -120,9 +128,13 @@ static void read_done(void *arg, uint64_t user, const struct mad_result *r)
     if (was.kind != READ_PROBE) // that is about whoever is behind the port
         sm_heard(sm, d, r);
     was.answer(sm, d, was.num, r);
-    if (was.late)
-        sm->disc.late--;
-    else if (was.level)
+    if (was.kind == READ_PROBE) {
+        sm->disc.late -= was.late;
+    } else {
+        d->reads--;
+        sm->disc.late -= d->slow;
+    }
+    if (!was.late && was.level)
         sm_disc_waited(sm, d->level);
     sm->disc.pending--;
     sm_disc_check(sm);
@@ -142,6 +154,10 @@ read_request(struct sm *sm, struct sm_dev *d, uint8_t kind, uint32_t num, bool l
                            .level = level,
                            .answer = answer};
     sm->disc.pending++;
+    if (kind != READ_PROBE) {
+        d->reads++;
+        sm->disc.late += d->slow;
+    }
     if (level)
         sm->disc.wait[d->level]++;
     return (struct mad_request){
@@ -244,6 +260,7 @@ static void port_known(struct sm *sm, struct sm_dev *d, unsigned num, const uint
         d->lft = DEV_LFT_UNKNOWN; // it was reset, or somebody else was there
     memcpy(p->info, wire, sizeof(p->info));
     p->known = true;
+    p->read = (uint32_t)sm->sweep.id;
     if (end)
         p->m_key = pi.m_key;
     if (may_be_fdr10(d, &pi)) {
@@ -637,7 +654,7 @@ static void probe_answer(struct sm *sm, struct sm_dev *d, uint32_t num, const st
     }
     if (!sm->sweep.full)
         sm_unlink(sm, d, num);
-    if (d->port[num].peer == DEV_NONE)
+    if (d->port[num].peer == DEV_NONE && sm_port_up(&d->port[num]))
         exclude(d, num, PORT_EXCLUDED_PEER_SILENT);
 }
 

@@ -20,7 +20,7 @@
 //     audit.c     the slow audit
 //     sminfo.c    other managers
 //     sa*.c       what end nodes ask; sa_priv.h has the list
-//     mcast.c     multicast forwarding tables
+//     mcast.c     multicast forwarding tables; mcast_tree.c: the tree behind them
 //
 // A device (struct sm_dev) is what the manager remembers of one node, found by GUID, from its first sight on.
 // All of it is the loop thread's.
@@ -57,6 +57,7 @@ struct sm_port {
     uint32_t peer;                   // device index, DEV_NONE
     uint32_t not_kept;               // PORTCFG_* bits of fields the device does not keep; void when it resets
     uint16_t lid;                    // assigned, end ports only; 0 = none
+    uint32_t read;                   // id of the sweep (low bits) that has read its PortInfo last
     uint32_t probed, met; // ids of the sweep (low bits) that asked for / met who is behind it, at either end
     uint8_t peer_num;
     uint8_t excluded; // enum port_excluded
