@@ -3,8 +3,13 @@
 
     ./dev bench failover-node [--json] [--fabric rail-1024] [--hosts 1000] [--events spine,hosts]
 
-Measured as failover-link does. The bar of a dead spine is 0.3 s from the first trap to the last table write, and MADs of at most LFT Sets + 20, for each switch at the other end of
-its links its ports + 3, and one TrapRepress a link; every MAD by attribute is told on stderr. Hosts: their adapters' cables go out, all comes to rest, then all go in at once; the time
+Measured as failover-link does. The bar of a spine is 0.3 s from the first trap to the last table write, and MADs of at most
+
+    down   LFT Sets + 20 + of each switch at the other end of its links: ports + 3 + of each link: a TrapRepress
+    up     the same + of the spine: ports + 3, NodeInfo, NodeDescription, P_KeyTable, its table's blocks, which are read
+                    + of each link: NodeInfo, 4 Set(PortInfo) (both ends from INIT to ARMED to ACTIVE), the other end's TrapRepress
+
+which is told with its figures, as is every MAD by attribute, on stderr. In the simulator the spine is without power for AWAY seconds and has forgotten everything. Hosts: their adapters' cables go out, all comes to rest, then all go in at once; the time
 from the first trap to the last Set(PortInfo) that makes a port ACTIVE, judged by ibsim's dump. What weft lost to windows of its own making is a row: requests that were sent again,
 that could not be delivered (its own count; ibsim itself loses nothing), and in the simulator VL15Dropped: datagrams that a device's buffer had no room for.
 """
@@ -15,9 +20,10 @@ import sys
 import tempfile
 
 from benchlib import Table, have_rival, note
-from failoverlib import SWEEP, Difference, Opensm, Sim, Weft, event, load, say, settle, simulated_events, simulator, times_shim, write_net
+from failoverlib import SWEEP, Difference, Opensm, Sim, Weft, event, load, say, settle, simulated_events, simulated_reboot, simulator, times_shim, write_net
 
 SPINE_BAR = 0.3
+AWAY = 15  # seconds, in which weft must be done with its death
 LOST = ("retries", "undeliverable")
 
 
@@ -25,9 +31,16 @@ def dead_spine(fabric):
     return fabric.above[len(fabric.above) // 2]
 
 
-def mad_bar(fabric, spine, r):
-    others = {peer for peer, _ in fabric.link[spine].values()}
-    return r.lft_sets + 20 + len(fabric.link[spine]) + sum(fabric.ports[s] + 3 for s in others)
+def mad_bar(fabric, spine, way, r):
+    """The bar, and what it is made of."""
+    links, others = len(fabric.link[spine]), {peer for peer, _ in fabric.link[spine].values()}
+    parts = {"LFT Sets": r.lft_sets, "allowance": 20, "ports + 3 of %d switches" % len(others): sum(fabric.ports[s] + 3 for s in others), "TrapRepress": links}
+    if way == "up":
+        top = len(fabric.cas) + len(fabric.switches)  # LIDs are dense
+        parts.update({"the spine's ports + 3": fabric.ports[spine] + 3, "NodeInfo, NodeDescription, P_KeyTable": 3, "its table's blocks": top // 64 + 1, "NodeInfo a link": links,
+                      "4 Set(PortInfo) a link": 4 * links, "TrapRepress of the other ends": links})
+    note("    bar of MADs: %d = %s" % (sum(parts.values()), " + ".join("%d %s" % (n, what) for what, n in parts.items())))
+    return sum(parts.values())
 
 
 def adapters(fabric, n):
@@ -96,7 +109,7 @@ def side_by_side(t, name, events, n, work, alone):
         row = "%s %s %s " % (name, "%d hosts' ports" % len(adapters(fabric, n)) if what == "hosts" else what, way)
         if what == "spine":
             t.add(row + "last LFT Set", ours.last_lft, "s", theirs and theirs.last_lft or None, SPINE_BAR, absolute=True)
-            t.add(row + "MADs", ours.mads, "MADs", theirs and theirs.mads, mad_bar(fabric, dead_spine(fabric), ours), absolute=True)
+            t.add(row + "MADs", ours.mads, "MADs", theirs and theirs.mads, mad_bar(fabric, dead_spine(fabric), way, ours), absolute=True)
             if way == "down":
                 t.add(row + "paths moved without need", d.moved_without_need, "paths", their_d and their_d.moved_without_need or None, 0, absolute=True)
         else:
@@ -120,12 +133,10 @@ def simulated(t, name, events, n, work):
     with simulator(work, name) as weft:
         weft.wait_up(fabric.links)
         if "spine" in events:
-            for way in ("down", "up"):
-                cables = [(spine, p) for p in fabric.link[spine]]
-                r = simulated_events(weft, fabric, "%s %s" % (fabric.desc[spine], way), cables, way == "up", fabric.links - len(cables) * (way == "down"))
+            for way, r in simulated_reboot(weft, fabric, spine, AWAY).items():
                 row = "%s simulated spine %s " % (name, way)
                 t.add(row + "last LFT Set", r.last_lft, "s", bar=SPINE_BAR)
-                t.add(row + "MADs", r.mads, "MADs", bar=mad_bar(fabric, spine, r))
+                t.add(row + "MADs", r.mads, "MADs", bar=mad_bar(fabric, spine, way, r))
         if "hosts" in events:
             cables = [(ca, 1) for ca in adapters(fabric, n)]
             for way in ("down", "up"):

@@ -561,13 +561,30 @@ def simulated_events(weft, fabric, what, cables, up, links, traps_lost=False):
     mark, told = weft.mark(), time.time()
     for node, port in cables:
         weft.api.ask("POST", "/fabrics/default/sim/link", dict(node="0x" + node[2:], port=port, up=up))
-    still_done(weft, mark, links)
-    r = SimulatedReaction(weft.sweeps_since(mark), lambda s: seconds_of(s["began_at"]), told if traps_lost else None)
+    r = simulated_reaction(weft, what, mark, links, told if traps_lost else None)
     if traps_lost:
         lose_traps(weft, ends, False)
+    return r
+
+
+def simulated_reaction(weft, what, mark, links, told=None):
+    still_done(weft, mark, links)
+    r = SimulatedReaction(weft.sweeps_since(mark), lambda s: seconds_of(s["began_at"]), told)
     note("simulated, %s:" % what)
     tell_sweeps(r.sweeps)
     return r
+
+
+def simulated_reboot(weft, fabric, node, seconds):
+    """A node loses its power, all its links at once, and has it back after so long: {"down": SimulatedReaction, "up": ...}."""
+    mark, links = weft.mark(), fabric.links
+    weft.api.ask("POST", "/fabrics/default/sim/actions", dict(verb="node-reboot", node="0x" + node[2:], down_seconds=seconds))
+    end = time.monotonic() + seconds
+    found = {"down": simulated_reaction(weft, "%s down" % fabric.desc[node], mark, links - len(fabric.link[node]))}
+    if time.monotonic() > end:
+        raise RuntimeError("weft was not done with %s before it came back: %s" % (fabric.desc[node], weft.tail()))
+    found["up"] = simulated_reaction(weft, "%s up" % fabric.desc[node], weft.mark(), links)
+    return found
 
 
 def still_done(weft, mark, links, deadline=120):
