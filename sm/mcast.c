@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Multicast forwarding tables on the switches.
 //
-// When a sweep has ended well, a worker makes the tree (routing/mcast.h); when members of an MLID change, its
-// masks are made anew from the tree. Both mark MLIDs, and a round brings the switches to what is wanted, by
-// LID-routed SMPs, block by block, what differs only:
+// When the tree (mcast_tree.c) or members of an MLID change, its masks are made anew. Both mark MLIDs, and a
+// round brings the switches to what is wanted, by LID-routed SMPs, block by block, what differs only:
 //
 //     collect -> read (blocks nobody has read since the switch reset) -> remove -> add
 //
@@ -24,109 +23,29 @@
 #include "lib/guid.h"
 #include "lib/log.h"
 #include "lib/xalloc.h"
-#include "sm/sa_priv.h"
+#include "sm/mcast_priv.h"
 
-#define MLIDS_BLOCK 32
-#define BLOCKS_MAX 512
-#define MLID_MIN MAD_LID_MULTICAST_MIN
-#define MLID_COUNT (MAD_LID_MULTICAST_MAX - MAD_LID_MULTICAST_MIN + 1)
 #define OPS_MAX 128 // on the wire or in the engine
 #define MCAST_SETTLE (5 * MONO_S)
 #define MCAST_HOLD (30 * MONO_S)
-#define RECEIVES 0x3     // JoinStates of full members and non-members; the others only send
 #define CAP_DEFAULT 1024 // MLIDs, before a switch has told
-#define ROOTS_BLOB "mcast-roots"
-
-struct mft_block {
-    bool known; // held is what the switch has
-    uint16_t held[MLIDS_BLOCK], want[MLIDS_BLOCK];
-};
-struct mft { // of one switch
-    uint64_t guid;
-    uint8_t positions;
-    uint16_t blocks;          // that it has
-    bool here;                // in the fabric of the tree
-    struct mft_block **block; // blocks * positions; NULL: never touched
-};
-
-struct mcast_job {
-    struct pool_job job;
-    struct sm *sm;
-    const struct fabric *fabric;
-    const struct fabric_tables *tables;
-    bool *needed;
-    uint64_t roots[MCAST_ROOTS_MAX];
-    struct mcast_opts opts;
-    struct mcast_tree *tree; // the result
-};
-
-struct place { // of a member of an MLID
-    uint16_t mlid;
-    struct mcast_member m;
-};
-
-struct op {
-    uint32_t mft;
-    uint16_t block;
-    uint8_t position;
-};
-
-enum phase { IDLE, COLLECT, READ, REMOVE, ADD };
-
-struct sm_mcast {
-    struct sm *sm;
-    struct mcast_tree *tree;
-    const struct fabric *fabric;        // that the tree is of
-    const struct fabric_tables *tables; // likewise
-    uint64_t topology;                  // a hash of what the tree depends on beside the tables
-    struct mcast_job *job;
-    bool again;              // the fabric has changed since the job began
-    struct mcast_job *ready; // done while a round ran
-    uint64_t roots[MCAST_ROOTS_MAX];
-    uint32_t num_roots;
-
-    struct mft *mft;
-    uint32_t num_mft, cap_mft;
-    struct u64map by_guid; // NodeGUID -> mft
-    uint32_t *of_switch;   // by switch of fabric
-    uint16_t mlid_max;
-
-    uint64_t dirty[MLID_COUNT / 64 + 1]; // MLIDs
-    bool any_dirty;
-    uint64_t busy[BLOCKS_MAX / 64];  // blocks of the running round
-    uint64_t later[BLOCKS_MAX / 64]; // blocks that were not written
-
-    enum phase phase;
-    uint64_t round; // number of the last one that has begun
-    struct place *place;
-    size_t num_place, at_place;
-    struct op *op;
-    uint32_t num_op, cap_op, next_op, pending;
-    bool lacking; // a member's switch is not in the tree
-    struct loop_task task;
-    struct loop_timer retry;
-
-    bool looked, looking, held; // at what the switches had before
-    mono_t held_since, last_join;
-    uint64_t sets, gets, failures, rounds;
-};
+#define RECEIVES 0x3     // JoinStates of full members and non-members; the others only send
 
 static void step(void *arg);
-static void job_start(struct sm *sm);
 
 // --- tables ---
 
-static struct mft_block *block_at(struct mft *t, unsigned block, unsigned position, bool make)
+static struct mcast_block *block_at(struct mcast_mft *t, unsigned block, unsigned position, bool make)
 {
     if (block >= t->blocks || position >= t->positions)
         return NULL;
-    struct mft_block **b = &t->block[block * t->positions + position];
+    struct mcast_block **b = &t->block[block * t->positions + position];
     if (*b == NULL && make)
         *b = xcalloc(1, sizeof(**b));
     return *b;
 }
 
-static void mft_drop(struct mft *t)
+static void mft_drop(struct mcast_mft *t)
 {
     for (size_t i = 0; i < (size_t)t->blocks * t->positions; i++)
         free(t->block[i]);
@@ -135,7 +54,7 @@ static void mft_drop(struct mft *t)
     t->blocks = 0;
 }
 
-static void mft_size(struct mft *t, const struct node *n)
+static void mft_size(struct mcast_mft *t, const struct node *n)
 {
     uint8_t positions = (uint8_t)(n->num_ports / 16 + 1);
     unsigned blocks = (n->mft_cap + MLIDS_BLOCK - 1u) / MLIDS_BLOCK;
@@ -146,7 +65,7 @@ static void mft_size(struct mft *t, const struct node *n)
     mft_drop(t);
     t->positions = positions;
     t->blocks = (uint16_t)blocks;
-    t->block = xcalloc((size_t)blocks * positions + 1, sizeof(struct mft_block *));
+    t->block = xcalloc((size_t)blocks * positions + 1, sizeof(struct mcast_block *));
 }
 
 static uint32_t mft_of(struct sm_mcast *m, const struct node *n)
@@ -158,12 +77,35 @@ static uint32_t mft_of(struct sm_mcast *m, const struct node *n)
             m->mft = xreallocarray(m->mft, m->cap_mft, sizeof(*m->mft));
         }
         i = m->num_mft++;
-        m->mft[i] = (struct mft){.guid = n->guid};
+        m->mft[i] = (struct mcast_mft){.guid = n->guid};
         u64map_set(&m->by_guid, n->guid, i);
     }
     mft_size(&m->mft[i], n);
     m->mft[i].here = true;
     return i;
+}
+
+void sm_mcast_take_fabric(struct sm_mcast *m, const struct fabric *f)
+{
+    uint32_t cap = UINT32_MAX;
+
+    fabric_ref(f);
+    fabric_unref(m->fabric);
+    m->fabric = f;
+    for (uint32_t i = 0; i < m->num_mft; i++)
+        m->mft[i].here = false;
+    m->of_switch = xreallocarray(m->of_switch, f->num_switches + 1, sizeof(uint32_t));
+    for (uint32_t sw = 0; sw < f->num_switches; sw++) {
+        const struct node *n = fabric_switch(f, sw);
+        m->of_switch[sw] = mft_of(m, n);
+        if (n->mft_cap > 0 && n->mft_cap < cap)
+            cap = n->mft_cap;
+    }
+    if (cap == UINT32_MAX)
+        cap = CAP_DEFAULT;
+    if (cap > MLID_COUNT)
+        cap = MLID_COUNT;
+    m->mlid_max = (uint16_t)(MLID_MIN + cap - 1);
 }
 
 bool sm_mcast_block(const struct sm *sm, uint64_t switch_guid, unsigned block, unsigned position,
@@ -173,7 +115,7 @@ bool sm_mcast_block(const struct sm *sm, uint64_t switch_guid, unsigned block, u
     uint32_t i;
     if (m == NULL || !u64map_get(&m->by_guid, switch_guid, &i))
         return false;
-    const struct mft_block *b = block_at(&m->mft[i], block, position, false);
+    const struct mcast_block *b = block_at(&m->mft[i], block, position, false);
     bool any = false;
     for (unsigned k = 0; b != NULL && k < MLIDS_BLOCK; k++) {
         ret[k] = b->held[k];
@@ -192,7 +134,7 @@ static bool is_dirty(const struct sm_mcast *m, uint16_t mlid)
 
 static void wake(struct sm_mcast *m)
 {
-    if (m->phase == IDLE && m->any_dirty)
+    if (m->phase == MCAST_IDLE && m->any_dirty)
         loop_post(m->sm->loop, &m->task);
 }
 
@@ -208,7 +150,7 @@ void sm_mcast_dirty(struct sm *sm, uint16_t mlid)
     wake(m);
 }
 
-static void all_dirty(struct sm_mcast *m)
+void sm_mcast_all_dirty(struct sm_mcast *m)
 {
     const struct sm_sa *sa = m->sm->sa;
     for (uint32_t i = 0; i < sa->num_groups; i++) {
@@ -232,7 +174,7 @@ uint64_t sm_mcast_ticket(struct sm *sm)
     const struct sm_mcast *m = sm->mcast;
     if (m == NULL || m->held)
         return 0;
-    return m->any_dirty ? m->round + 1 : m->phase != IDLE ? m->round : 0;
+    return m->any_dirty ? m->round + 1 : m->phase != MCAST_IDLE ? m->round : 0;
 }
 
 uint16_t sm_mcast_mlid_max(const struct sm *sm)
@@ -257,7 +199,7 @@ uint16_t sm_mcast_top(const struct sm *sm, const struct sm_dev *d)
 
 static void add_place(struct sm_mcast *m, size_t *cap, uint16_t mlid, const struct sa_member *x)
 {
-    struct place p = {.mlid = mlid, .m.receives = (x->join_state & RECEIVES) != 0};
+    struct mcast_place p = {.mlid = mlid, .m.receives = (x->join_state & RECEIVES) != 0};
     port_id id = fabric_by_port_guid(m->fabric, x->port_guid);
 
     if (!port_valid(id) || !mcast_place(m->fabric, id, &p.m.sw, &p.m.port))
@@ -272,7 +214,7 @@ static void add_place(struct sm_mcast *m, size_t *cap, uint16_t mlid, const stru
 
 static int by_mlid(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct mcast_place *x = a, *y = b;
     return x->mlid < y->mlid ? -1 : x->mlid > y->mlid;
 }
 
@@ -298,7 +240,7 @@ static void want_none(struct sm_mcast *m, unsigned block, unsigned k)
 {
     for (uint32_t i = 0; i < m->num_mft; i++)
         for (unsigned p = 0; p < m->mft[i].positions; p++) {
-            struct mft_block *b = block_at(&m->mft[i], block, p, false);
+            struct mcast_block *b = block_at(&m->mft[i], block, p, false);
             if (b != NULL)
                 b->want[k] = 0;
         }
@@ -306,10 +248,10 @@ static void want_none(struct sm_mcast *m, unsigned block, unsigned k)
 
 static void want_mask(struct sm_mcast *m, const struct mcast_mask *x, unsigned block, unsigned k)
 {
-    struct mft *t = &m->mft[m->of_switch[x->sw]];
+    struct mcast_mft *t = &m->mft[m->of_switch[x->sw]];
     for (unsigned p = 0; p < t->positions; p++) {
         uint16_t bits = (uint16_t)(x->port[p / 4] >> (p % 4 * 16));
-        struct mft_block *b = block_at(t, block, p, bits != 0);
+        struct mcast_block *b = block_at(t, block, p, bits != 0);
         if (b != NULL)
             b->want[k] = bits;
     }
@@ -358,7 +300,7 @@ static bool collect(struct sm_mcast *m)
 
 // --- the wire ---
 
-static bool op_due(const struct sm_mcast *m, const struct mft_block *b)
+static bool op_due(const struct sm_mcast *m, const struct mcast_block *b)
 {
     bool want = false, less = false, more = false;
     for (unsigned k = 0; k < MLIDS_BLOCK; k++) {
@@ -367,14 +309,14 @@ static bool op_due(const struct sm_mcast *m, const struct mft_block *b)
         more |= (b->want[k] & ~b->held[k]) != 0;
     }
     switch (m->phase) {
-    case READ:
+    case MCAST_READ:
         return !b->known && want;
-    case REMOVE:
+    case MCAST_REMOVE:
         return b->known && less;
-    case ADD:
+    case MCAST_ADD:
         return b->known && (more || less);
-    case IDLE:
-    case COLLECT:
+    case MCAST_IDLE:
+    case MCAST_COLLECT:
         break;
     }
     return false;
@@ -386,7 +328,8 @@ static void add_op(struct sm_mcast *m, uint32_t mft, unsigned block, unsigned po
         m->cap_op = m->cap_op ? m->cap_op * 2 : 256;
         m->op = xreallocarray(m->op, m->cap_op, sizeof(*m->op));
     }
-    m->op[m->num_op++] = (struct op){.mft = mft, .block = (uint16_t)block, .position = (uint8_t)position};
+    m->op[m->num_op++] =
+        (struct mcast_op){.mft = mft, .block = (uint16_t)block, .position = (uint8_t)position};
 }
 
 static void find_ops(struct sm_mcast *m)
@@ -397,14 +340,15 @@ static void find_ops(struct sm_mcast *m)
             continue;
         for (uint32_t i = 0; i < m->num_mft; i++)
             for (unsigned p = 0; m->mft[i].here && p < m->mft[i].positions; p++) {
-                const struct mft_block *b = block_at(&m->mft[i], block, p, false);
+                const struct mcast_block *b = block_at(&m->mft[i], block, p, false);
                 if (b != NULL && op_due(m, b))
                     add_op(m, i, block, p);
             }
     }
 }
 
-static void failure(struct sm_mcast *m, const struct op *o, struct mft_block *b, const struct mad_result *r)
+static void failure(struct sm_mcast *m, const struct mcast_op *o, struct mcast_block *b,
+                    const struct mad_result *r)
 {
     b->known = false;
     m->failures++;
@@ -420,8 +364,8 @@ static void op_done(void *arg, uint64_t user, const struct mad_result *r)
 {
     struct sm *sm = arg;
     struct sm_mcast *m = sm->mcast;
-    const struct op *o = &m->op[user];
-    struct mft_block *b = block_at(&m->mft[o->mft], o->block, o->position, true);
+    const struct mcast_op *o = &m->op[user];
+    struct mcast_block *b = block_at(&m->mft[o->mft], o->block, o->position, true);
     struct mad_multicast_forwarding_table t;
 
     if (b == NULL) {
@@ -439,19 +383,19 @@ static void op_done(void *arg, uint64_t user, const struct mad_result *r)
 
 static void send_op(struct sm_mcast *m, uint32_t i)
 {
-    const struct op *o = &m->op[i];
-    const struct mft *t = &m->mft[o->mft];
-    struct mft_block *b = block_at(&m->mft[o->mft], o->block, o->position, true);
+    const struct mcast_op *o = &m->op[i];
+    const struct mcast_mft *t = &m->mft[o->mft];
+    struct mcast_block *b = block_at(&m->mft[o->mft], o->block, o->position, true);
     const struct node *n = fabric_by_guid(m->fabric, t->guid);
     const struct sm_dev *d = sm_dev_find(m->sm, t->guid);
     struct mad_multicast_forwarding_table w;
     uint8_t data[MAD_SMP_DATA_SIZE];
-    bool get = m->phase == READ;
+    bool get = m->phase == MCAST_READ;
 
     if (n == NULL || b == NULL)
         return; // gone since
     for (unsigned k = 0; k < MLIDS_BLOCK; k++)
-        w.port_mask[k] = m->phase == REMOVE ? b->held[k] & b->want[k] : b->want[k];
+        w.port_mask[k] = m->phase == MCAST_REMOVE ? b->held[k] & b->want[k] : b->want[k];
     mad_multicast_forwarding_table_encode(&w, data);
     m->pending++;
     m->sets += !get;
@@ -477,24 +421,21 @@ static void send_op(struct sm_mcast *m, uint32_t i)
 
 // --- rounds ---
 
-static void adopt(struct sm_mcast *m, struct mcast_job *j);
-static void plan_anew(struct sm_mcast *m, bool take);
-
 static void hold_over(struct sm_mcast *m)
 {
     m->held = false;
-    all_dirty(m);
+    sm_mcast_all_dirty(m);
 }
 
 static void round_end(struct sm_mcast *m)
 {
-    m->phase = IDLE;
+    m->phase = MCAST_IDLE;
     if (m->looking) { // that round has only read
         m->looking = false;
         m->looked = true;
         for (uint32_t i = 0; i < m->num_mft && !m->held; i++)
             for (unsigned p = 0; p < m->mft[i].positions; p++) {
-                const struct mft_block *b = block_at(&m->mft[i], 0, p, false);
+                const struct mcast_block *b = block_at(&m->mft[i], 0, p, false);
                 for (unsigned k = 0; b != NULL && k < MLIDS_BLOCK; k++)
                     m->held |= b->held[k] != 0;
             }
@@ -507,13 +448,7 @@ static void round_end(struct sm_mcast *m)
             loop_timer_after(&m->retry, MONO_S);
     }
     sa_tables_done(m->sm, m->round);
-    if (m->ready != NULL) {
-        struct mcast_job *j = m->ready;
-        m->ready = NULL;
-        adopt(m, j);
-    }
-    if (m->lacking)
-        plan_anew(m, false);
+    sm_mcast_tree_round_over(m);
     wake(m);
 }
 
@@ -539,7 +474,7 @@ static void retry(void *arg)
 static void look(struct sm_mcast *m)
 {
     m->num_op = m->next_op = 0;
-    m->phase = READ;
+    m->phase = MCAST_READ;
     for (uint32_t sw = 0; sw < m->fabric->num_switches; sw++) {
         uint32_t i = m->of_switch[sw];
         for (unsigned p = 0; m->tree->step[sw].in && m->mft[i].blocks > 0 && p < m->mft[i].positions; p++)
@@ -562,43 +497,40 @@ static bool round_begin(struct sm_mcast *m)
     }
     m->round++;
     m->rounds++;
-    m->phase = COLLECT;
+    m->phase = MCAST_COLLECT;
     collect_begin(m);
     return true;
 }
 
-static enum phase after(enum phase p)
+static enum mcast_phase after(enum mcast_phase p)
 {
     switch (p) {
-    case COLLECT:
-        return READ;
-    case READ:
-        return REMOVE;
-    case REMOVE:
-        return ADD;
-    case ADD:
-    case IDLE:
+    case MCAST_COLLECT:
+        return MCAST_READ;
+    case MCAST_READ:
+        return MCAST_REMOVE;
+    case MCAST_REMOVE:
+        return MCAST_ADD;
+    case MCAST_ADD:
+    case MCAST_IDLE:
         break;
     }
-    return IDLE;
+    return MCAST_IDLE;
 }
 
 static void step(void *arg)
 {
     struct sm_mcast *m = arg;
 
-    if (m->again && m->job == NULL) {
-        m->again = false;
-        job_start(m->sm);
-    }
-    if (m->phase == IDLE && !round_begin(m))
+    sm_mcast_tree_step(m);
+    if (m->phase == MCAST_IDLE && !round_begin(m))
         return;
-    if (m->phase == COLLECT) {
+    if (m->phase == MCAST_COLLECT) {
         if (!collect(m)) {
             loop_post(m->sm->loop, &m->task);
             return;
         }
-        m->phase = READ;
+        m->phase = MCAST_READ;
         find_ops(m);
     }
     for (;;) {
@@ -606,8 +538,8 @@ static void step(void *arg)
             send_op(m, m->next_op++);
         if (m->pending > 0 || m->next_op < m->num_op)
             return;
-        m->phase = m->looking ? IDLE : after(m->phase);
-        if (m->phase == IDLE) {
+        m->phase = m->looking ? MCAST_IDLE : after(m->phase);
+        if (m->phase == MCAST_IDLE) {
             round_end(m);
             return;
         }
@@ -615,202 +547,9 @@ static void step(void *arg)
     }
 }
 
-// --- the tree ---
+// --- what is told ---
 
-static void job_free(struct mcast_job *j)
-{
-    if (j == NULL)
-        return;
-    fabric_unref(j->fabric);
-    tables_unref(j->tables);
-    mcast_tree_free(j->tree);
-    free(j->needed);
-    free(j);
-}
-
-static void job_work(void *arg, struct par *par)
-{
-    struct mcast_job *j = arg;
-    (void)par;
-    j->tree = mcast_tree_make(j->fabric, j->tables, &j->opts);
-}
-
-static void job_done(void *arg)
-{
-    struct mcast_job *j = arg;
-
-    if (j->sm == NULL) { // the manager has ended
-        job_free(j);
-        return;
-    }
-    struct sm_mcast *m = j->sm->mcast;
-    m->job = NULL;
-    if (m->again) {
-        job_free(j);
-        loop_post(m->sm->loop, &m->task);
-    } else if (m->phase != IDLE) {
-        job_free(m->ready);
-        m->ready = j;
-    } else {
-        adopt(m, j);
-    }
-}
-
-// What the tree depends on: cables between switches, and which switches members can be on.
-static uint64_t topology(const struct fabric *f, const bool *needed)
-{
-    uint64_t h = f->num_switches;
-    for (uint32_t sw = 0; sw < f->num_switches; sw++) {
-        const struct node *n = fabric_switch(f, sw);
-        h = hash_mix64(h ^ n->guid ^ (uint64_t)needed[sw] << 63);
-        for (unsigned i = 1; i <= n->num_ports; i++) {
-            const struct port *p = &f->port[n->first_port + i];
-            const struct node *z = fabric_peer_node(f, p);
-            if (z != NULL && z->type == NODE_SWITCH && p->excluded == PORT_INCLUDED)
-                h = hash_mix64(h ^ z->guid ^ (uint64_t)i << 56 ^ (uint64_t)f->port[p->peer.i].num << 48);
-        }
-    }
-    return h;
-}
-
-static bool *find_needed(const struct sm *sm, const struct fabric *f)
-{
-    bool *needed = xcalloc(f->num_switches + 1, sizeof(*needed));
-    uint32_t sw;
-    uint8_t num;
-
-    for (uint32_t i = 0; i < f->num_ports; i++) {
-        const struct node *n = &f->node[f->port[i].node.i];
-        if (n->type != NODE_SWITCH && n->role != ROLE_AGGREGATION && mcast_place(f, (port_id){i}, &sw, &num))
-            needed[sw] = true;
-    }
-    for (uint32_t i = 0; i < sm->sa->num_groups; i++)
-        for (uint32_t k = 0; k < sm->sa->group[i]->num; k++) {
-            port_id id = fabric_by_port_guid(f, sm->sa->group[i]->member[k].port_guid);
-            if (port_valid(id) && mcast_place(f, id, &sw, &num))
-                needed[sw] = true;
-        }
-    return needed;
-}
-
-static void job_start(struct sm *sm)
-{
-    struct sm_mcast *m = sm->mcast;
-    struct mcast_job *j = xcalloc(1, sizeof(*j));
-
-    j->sm = sm;
-    j->fabric = fabric_ref(sm->fabric);
-    j->tables = tables_ref(sm->tables);
-    j->needed = find_needed(sm, sm->fabric);
-    memcpy(j->roots, m->roots, sizeof(j->roots));
-    j->opts = (struct mcast_opts){
-        .needed = j->needed, .roots = j->roots, .num_roots = m->num_roots, .top_guid = sm->route.top_guid};
-    j->job.work = job_work;
-    j->job.done = job_done;
-    j->job.arg = j;
-    m->job = j;
-    pool_submit(sm->pool, &j->job);
-}
-
-static void take_fabric(struct sm_mcast *m, const struct fabric *f, const struct fabric_tables *t)
-{
-    uint32_t cap = UINT32_MAX;
-
-    fabric_ref(f);
-    tables_ref((struct fabric_tables *)t);
-    fabric_unref(m->fabric);
-    tables_unref(m->tables);
-    m->fabric = f;
-    m->tables = t;
-    for (uint32_t i = 0; i < m->num_mft; i++)
-        m->mft[i].here = false;
-    m->of_switch = xreallocarray(m->of_switch, f->num_switches + 1, sizeof(uint32_t));
-    for (uint32_t sw = 0; sw < f->num_switches; sw++) {
-        const struct node *n = fabric_switch(f, sw);
-        m->of_switch[sw] = mft_of(m, n);
-        if (n->mft_cap > 0 && n->mft_cap < cap)
-            cap = n->mft_cap;
-    }
-    if (cap == UINT32_MAX)
-        cap = CAP_DEFAULT;
-    if (cap > MLID_COUNT)
-        cap = MLID_COUNT;
-    m->mlid_max = (uint16_t)(MLID_MIN + cap - 1);
-}
-
-static void take_roots(struct sm_mcast *m)
-{
-    const struct mcast_tree *t = m->tree;
-    uint64_t roots[MCAST_ROOTS_MAX] = {0};
-
-    for (uint32_t i = 0; i < t->num_roots; i++)
-        roots[i] = fabric_switch(m->fabric, t->root[i])->guid;
-    if (t->num_roots == m->num_roots && memcmp(roots, m->roots, sizeof(roots)) == 0)
-        return;
-    memcpy(m->roots, roots, sizeof(roots));
-    m->num_roots = t->num_roots;
-    log_notice("mcast-root", "fabric=%s root=" GUID_FMT " trees=%u switches=%u proved=%d", m->sm->o.fabric,
-               GUID_ARG(roots[0]), t->num_roots, t->num_in, t->proved);
-    if (m->sm->db != NULL)
-        db_blob_put(m->sm->db, m->sm->o.fabric, ROOTS_BLOB, roots, t->num_roots * sizeof(roots[0]), NULL,
-                    NULL);
-}
-
-static void adopt(struct sm_mcast *m, struct mcast_job *j)
-{
-    bool was = m->tree == NULL || m->tree->proved || m->tree->unicast_cycle;
-
-    mcast_tree_free(m->tree);
-    m->tree = j->tree;
-    j->tree = NULL;
-    take_fabric(m, j->fabric, j->tables);
-    m->topology = topology(j->fabric, j->needed);
-    job_free(j);
-    take_roots(m);
-    if (was && !m->tree->proved && !m->tree->unicast_cycle)
-        sm_event(m->sm, "multicast-unproved", "warning", "",
-                 "no spanning tree is free of buffer cycles together with the unicast tables; the least bad "
-                 "one is used");
-    all_dirty(m);
-}
-
-// A new tree, unless it would be the same. take: the fabric is another one in any case.
-static void plan_anew(struct sm_mcast *m, bool take)
-{
-    struct sm *sm = m->sm;
-
-    m->lacking = false;
-    if (m->job != NULL)
-        return;
-    if (m->ready == NULL && m->tree != NULL && m->phase == IDLE && m->tables == sm->tables) {
-        bool *needed = find_needed(sm, sm->fabric);
-        bool same = m->topology == topology(sm->fabric, needed);
-        free(needed);
-        if (same && take) { // members may be elsewhere
-            take_fabric(m, sm->fabric, sm->tables);
-            all_dirty(m);
-        }
-        if (same)
-            return;
-    }
-    job_start(sm);
-}
-
-void sm_mcast_fabric_changed(struct sm *sm)
-{
-    struct sm_mcast *m = sm->mcast;
-
-    if (m == NULL || sm->fabric == NULL || sm->tables == NULL)
-        return;
-    sa_fabric_changed(sm);
-    if (m->job != NULL) {
-        m->again = true;
-        return;
-    }
-    plan_anew(m, true);
-}
-
-static void mft_void(struct mft *t)
+static void mft_void(struct mcast_mft *t)
 {
     t->here = false;
     for (size_t k = 0; k < (size_t)t->blocks * t->positions; k++)
@@ -843,6 +582,7 @@ void sm_mcast_stats(const struct sm *sm, struct sm_sa_stats *ret)
     ret->mft_blocks_read = m->gets;
     ret->mft_failures = m->failures;
     ret->mft_rounds = (uint32_t)m->rounds;
+    ret->tree_jobs = m->jobs;
     ret->mlid_max = m->mlid_max;
     ret->root_guid = m->roots[0];
     ret->tree_switches = m->tree != NULL ? m->tree->num_in : 0;
@@ -853,8 +593,6 @@ void sm_mcast_stats(const struct sm *sm, struct sm_sa_stats *ret)
 int sm_mcast_init(struct sm *sm)
 {
     struct sm_mcast *m = xcalloc(1, sizeof(*m));
-    void *roots = NULL;
-    size_t n = 0;
 
     sm->mcast = m;
     m->sm = sm;
@@ -862,12 +600,7 @@ int sm_mcast_init(struct sm *sm)
     u64map_init(&m->by_guid, NULL, 64);
     loop_task_init(&m->task, "sa", step, m);
     loop_timer_init(&m->retry, sm->loop, "sa", retry, m);
-    if (sm->db != NULL && db_blob_get(sm->db, sm->o.fabric, ROOTS_BLOB, &roots, &n) == 0 &&
-        n <= sizeof(m->roots) && n % sizeof(m->roots[0]) == 0) {
-        memcpy(m->roots, roots, n);
-        m->num_roots = (uint32_t)(n / sizeof(m->roots[0]));
-    }
-    free(roots);
+    sm_mcast_tree_init(m);
     return 0;
 }
 
@@ -878,14 +611,10 @@ void sm_mcast_done(struct sm *sm)
         return;
     loop_unpost(sm->loop, &m->task);
     loop_timer_cancel(&m->retry);
-    if (m->job != NULL)
-        m->job->sm = NULL; // frees itself when it is done
-    job_free(m->ready);
+    sm_mcast_tree_done(m);
     for (uint32_t i = 0; i < m->num_mft; i++)
         mft_drop(&m->mft[i]);
-    mcast_tree_free(m->tree);
     fabric_unref(m->fabric);
-    tables_unref(m->tables);
     u64map_done(&m->by_guid);
     free(m->mft);
     free(m->of_switch);

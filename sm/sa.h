@@ -26,7 +26,8 @@ struct sm_sa_stats {
 
     // multicast forwarding
     uint64_t mft_blocks_set, mft_blocks_read, mft_failures;
-    uint32_t mft_rounds, tree_switches;
+    uint32_t mft_rounds, tree_switches; // tree_switches: 0 while nobody is a member
+    uint32_t tree_jobs;                 // that made or proved a tree
     uint16_t mlid_max;
     uint64_t root_guid; // of the first tree
     bool tree_proved;   // no cycle of buffer dependencies with the unicast tables

@@ -390,6 +390,161 @@ static void test_dead_link(void **state)
     rig_done(&r);
 }
 
+static struct sm_sa_stats stats(const struct rig *r)
+{
+    struct sm_sa_stats s;
+    sm_sa_stats(r->sm, &s);
+    return s;
+}
+
+// The last port of a switch by which it reaches another switch.
+static unsigned trunk_of(const struct rig *r, const struct node *n)
+{
+    for (unsigned num = n->num_ports; num >= 1; num--) {
+        const struct port *p = &r->plan->port[n->first_port + num];
+        if (port_valid(p->peer) && fabric_node(r->plan, r->plan->port[p->peer.i].node)->type == NODE_SWITCH)
+            return num;
+    }
+    fail_msg("the switch has no trunk");
+    return 0;
+}
+
+// While nobody is a member no tree is made, whatever happens to the fabric; the first join makes it.
+static void test_nobody(void **state)
+{
+    struct rig r;
+    struct client c;
+    uint64_t a[300], in[3];
+    (void)state;
+
+    rig_init(&r, "rail-64", SIM);
+    up(&r);
+    adapters(&r, a, 300);
+    client_init(&c, &r, a[60]);
+    const struct node *leaf = fabric_node(
+        r.plan, fabric_port(r.plan, fabric_port(r.plan, fabric_by_port_guid(r.plan, a[0]))->peer)->node);
+    unsigned trunk = trunk_of(&r, leaf);
+    assert_int_equal(sim_link_set(r.sim, leaf->guid, trunk, false), 0);
+    rig_run(&r, 10 * MONO_S);
+    assert_int_equal(rig_last(&r)->links_removed, 1);
+    assert_int_equal(stats(&r).tree_jobs, 0);
+    assert_int_equal(stats(&r).tree_switches, 0);
+    assert_int_equal(stats(&r).mft_blocks_set, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        in[i] = a[i * 20];
+        assert_int_equal(join_as(&c, broadcast, in[i], 1, JOIN_MASK), 0);
+        walk_all(&r, 0xc000, in, i + 1);
+    }
+    assert_int_equal(stats(&r).tree_jobs, 1);
+    assert_true(stats(&r).tree_proved);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(leave(&c, broadcast, in[i], 1), 0);
+    rig_run(&r, MONO_S);
+    assert_int_equal(sim_link_set(r.sim, leaf->guid, trunk, true), 0);
+    rig_run(&r, 10 * MONO_S);
+    assert_int_equal(stats(&r).tree_jobs, 1);
+    assert_int_equal(stats(&r).tree_switches, 0);
+    struct flood w = {.r = &r, .mlid = 0xc000, .copies = calloc(r.plan->num_ports, sizeof(uint32_t))};
+    arrive(&w, fabric_port(r.plan, fabric_by_port_guid(r.plan, in[0]))->peer.i);
+    for (uint32_t i = 0; i < r.plan->num_ports; i++)
+        assert_int_equal(w.copies[i], 0); // nothing was left behind
+    free(w.copies);
+    assert_int_equal(join_as(&c, broadcast, in[2], 1, JOIN_MASK), 0);
+    assert_int_equal(join_as(&c, broadcast, in[1], 1, JOIN_MASK), 0);
+    walk_all(&r, 0xc000, in + 1, 2);
+    client_done(&c);
+    rig_done(&r);
+}
+
+// A host that goes and comes changes nothing about the tree; a cable of the tree that dies is replaced soon
+// after the routes are.
+static void test_soon(void **state)
+{
+    struct rig r;
+    struct client c;
+    uint64_t a[300], in[64];
+    (void)state;
+
+    rig_init(&r, "rail-64", SIM);
+    up(&r);
+    uint32_t n = adapters(&r, a, 300), k = 0;
+    client_init(&c, &r, a[n - 1]);
+    for (uint32_t i = 0; i < n && k < 32; i += 2) {
+        assert_int_equal(join_as(&c, broadcast, a[i], 1, JOIN_MASK), 0);
+        in[k++] = a[i];
+    }
+    struct sm_sa_stats s = stats(&r);
+    const struct port *host = fabric_port(r.plan, fabric_by_port_guid(r.plan, a[1]));
+    const struct port *at = fabric_port(r.plan, host->peer);
+    uint64_t leaf = fabric_node(r.plan, at->node)->guid;
+    for (int on = 0; on < 2; on++) {
+        uint64_t sweeps = r.sweeps;
+        assert_int_equal(sim_link_set(r.sim, leaf, at->num, on), 0);
+        rig_run(&r, 10 * MONO_S);
+        assert_true(r.sweeps > sweeps);
+    }
+    assert_int_equal(stats(&r).tree_jobs, s.tree_jobs);
+    assert_int_equal(stats(&r).mft_blocks_set, s.mft_blocks_set);
+    walk_all(&r, 0xc000, in, k);
+
+    const struct node *root = fabric_by_guid(r.plan, s.root_guid);
+    for (unsigned num = 1; num <= root->num_ports; num += 2) {
+        uint64_t sets = stats(&r).mft_blocks_set;
+        const struct port *p = &r.plan->port[root->first_port + num];
+        bool set, far_set;
+        assert_int_equal(sim_mft(r.sim, root->guid, 0xc000, num, &set), 0);
+        if (!port_valid(p->peer) || !set)
+            continue;
+        assert_int_equal(sim_link_set(r.sim, root->guid, num, false), 0);
+        rig_run(&r, 300 * MONO_MS);
+        walk_all(&r, 0xc000, in, k);
+        const struct port *z = fabric_port(r.plan, p->peer);
+        const struct node *far = fabric_node(r.plan, z->node);
+        assert_int_equal(sim_mft(r.sim, root->guid, 0xc000, num, &set), 0);
+        assert_int_equal(sim_mft(r.sim, far->guid, 0xc000, z->num, &far_set), 0);
+        assert_false(set || far_set);
+        // One switch hangs elsewhere: few blocks, and none when the cable is back.
+        assert_in_range(stats(&r).mft_blocks_set - sets, 1, 16);
+        sets = stats(&r).mft_blocks_set;
+        assert_int_equal(sim_link_set(r.sim, root->guid, num, true), 0);
+        rig_run(&r, 5 * MONO_S);
+        assert_int_equal(stats(&r).mft_blocks_set, sets);
+        walk_all(&r, 0xc000, in, k);
+    }
+    assert_true(stats(&r).tree_jobs > s.tree_jobs);
+    assert_int_equal(stats(&r).root_guid, s.root_guid);
+    assert_int_equal(stats(&r).mft_failures, 0);
+    client_done(&c);
+    rig_done(&r);
+}
+
+// The manager may end at any moment, also while a worker makes a tree.
+static void test_end(void **state)
+{
+    struct rig r;
+    struct client c;
+    uint64_t a[300];
+    (void)state;
+
+    rig_init(&r, "rail-64", SIM);
+    up(&r);
+    uint32_t n = adapters(&r, a, 300);
+    for (int i = 0; i < 12; i++) {
+        client_init(&c, &r, a[n - 1]);
+        struct mad_mc_member_record m = {.q_key = 0x0b1b, .p_key = 0xffff, .join_state = 1};
+        uint8_t wire[56];
+        memcpy(m.mgid, broadcast, 16);
+        gid(a[i], m.port_gid);
+        mad_mc_member_record_encode(&m, wire);
+        send(&c, MAD_METHOD_SET, MAD_SA_ATTR_MC_MEMBER_RECORD, JOIN_MASK, wire, sizeof(wire), 0);
+        rig_run(&r, i * MONO_US);
+        client_done(&c);
+        rig_down(&r);
+        up(&r);
+    }
+    rig_done(&r);
+}
+
 static void test_restart(void **state)
 {
     struct rig r;
@@ -449,9 +604,9 @@ static void test_restart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records),
-        cmocka_unit_test(test_join_and_leave),
-        cmocka_unit_test(test_dead_link),
+        cmocka_unit_test(test_records),   cmocka_unit_test(test_join_and_leave),
+        cmocka_unit_test(test_dead_link), cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_soon),      cmocka_unit_test(test_end),
         cmocka_unit_test(test_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
