@@ -636,7 +636,8 @@ static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct
         sm_read_end_port(sm, d, far);
     } else {
         d->port[0].guid = ni->port_guid;
-        if (!sm->sweep.full && !first && d->reading && !d->asking && !sm_port_up(&d->port[far]))
+        if (!sm->sweep.full && !first && d->port[far].read == (uint32_t)sm->sweep.id &&
+            !sm_port_up(&d->port[far]))
             sm_read_port(sm, d, far); // read too early: it has just answered by that port
         else if (!sm->sweep.full && !first &&
                  (was || sm_port_reset(&from->port[num]) || !sm_port_up(&d->port[far])))
