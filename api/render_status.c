@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The daemon and its fabrics at a glance, with advice: what is wrong and what to do next.
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -412,6 +413,8 @@ static void advise_error(const struct view *v, struct fabric_row *row, struct fa
                "another subnet manager (" GUID_FMT
                ", priority %u, LID %u) runs this fabric and weft stands by: stop it to let weft take over",
                GUID_ARG(st->other.guid), st->other.priority, st->other.lid);
+    else if (st->state == SM_NOT_ACTIVE && st->error.code == -EBUSY)
+        advise(row, s, "%s", st->error.text);
     else if (st->error.code != 0)
         advise(row, s, "the last sweep failed: %s%s%s. It is tried again by itself%s", st->error.where,
                st->error.where[0] ? ": " : "", st->error.text,
@@ -425,6 +428,16 @@ static void advise_error(const struct view *v, struct fabric_row *row, struct fa
         advise(row, s,
                "LIDs cannot be recorded (%s): they hold until a restart; make room in the state folder",
                strerror(-st->db_status));
+}
+
+static void advise_managers(struct fabric_row *row, struct fabric_space *s)
+{
+    for (unsigned i = 0; i < s->managers.n && s->st.state == SM_MASTER; i++)
+        if (s->managers.peer[i].state == SM_MASTER)
+            advise(row, s,
+                   "subnet manager " GUID_FMT
+                   " (%s) is master too: stop it, or let it stand by; they undo each other's work",
+                   GUID_ARG(s->managers.peer[i].guid), s->managers.peer[i].node);
 }
 
 static void advise_findings(const struct findings *f, struct fabric_row *row, struct fabric_space *s)
@@ -442,6 +455,7 @@ static void advise_all(const struct view *v, const struct fabric *f, struct fabr
                        struct fabric_space *s)
 {
     advise_error(v, row, s);
+    advise_managers(row, s);
     advise_findings(v->src->offline_findings, row, s);
     if (v->src->sm != NULL)
         advise_findings(sm_findings(v->src->sm), row, s);

@@ -70,8 +70,8 @@ void sm_notes_find(struct sm *sm)
 {
     for (uint32_t i = 0; i < sm->notes.n; i++) {
         const struct sm_note *x = &sm->notes.item[i];
-        const struct sm_dev *d = x->guid > NOTE_ROUTES ? sm_dev_find(sm, x->guid) : NULL;
-        if (x->guid <= NOTE_ROUTES || (d != NULL && d->here))
+        const struct sm_dev *d = x->guid > NOTE_MASTERS ? sm_dev_find(sm, x->guid) : NULL;
+        if (x->guid <= NOTE_MASTERS || (d != NULL && d->here))
             findings_add(&sm->findings_new, x->severity, x->code, x->where, "%s", x->text);
     }
 }

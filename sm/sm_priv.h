@@ -368,6 +368,7 @@ void sm_disc_reset(struct sm *sm);
 // notes.c
 #define NOTE_LIDS 1   // as the guid of notes: of the assignment of LIDs
 #define NOTE_ROUTES 2 // of the tables
+#define NOTE_MASTERS 3 // of other managers
 void sm_note(struct sm *sm, uint64_t guid, enum finding_severity severity, const char *code,
              const char *where, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 void sm_notes_drop(struct sm *sm, uint64_t guid);

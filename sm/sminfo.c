@@ -266,6 +266,14 @@ static void take_state(struct sm *sm)
         sm->cb.snapshot(sm->cb.arg);
 }
 
+// What a second master has done is looked for, and undone.
+static void gone(struct sm *sm, const struct election_peer *p)
+{
+    place_forget(sm->election, p->guid);
+    if (p->fought && sm->state == SM_MASTER)
+        sm_resweep(sm, "second-master-gone", false);
+}
+
 static void carry_out(struct sm *sm, const struct election_act *a)
 {
     switch (a->kind) {
@@ -297,7 +305,7 @@ static void carry_out(struct sm *sm, const struct election_act *a)
     case ELECTION_WRONG_KEY:
         tell(sm, a);
         if (a->kind == ELECTION_GONE)
-            place_forget(sm->election, a->peer.guid);
+            gone(sm, &a->peer);
         break;
     }
 }
@@ -427,16 +435,17 @@ void sm_election_met(struct sm *sm, const struct sm_dev *d, unsigned num, const 
     follow(sm);
 }
 
-static void find_second_masters(struct sm *sm)
+static void note_second_masters(struct sm *sm)
 {
     const struct election *e = &sm->election->e;
+
+    sm_notes_drop(sm, NOTE_MASTERS);
     for (unsigned i = 0; i < e->peers; i++)
         if (e->peer[i].fought)
-            findings_add(
-                &sm->findings_new, FINDING_ERROR, "second-master", where(sm->election, e->peer[i].guid),
-                "another subnet manager (" GUID_FMT
-                ", priority %u) is master too and ranks below weft: stop it, they undo each other's work",
-                GUID_ARG(e->peer[i].guid), e->peer[i].priority);
+            sm_note(sm, NOTE_MASTERS, FINDING_ERROR, "second-master", where(sm->election, e->peer[i].guid),
+                    "another subnet manager (" GUID_FMT
+                    ", priority %u) is master too and ranks below weft: stop it, they undo each other's work",
+                    GUID_ARG(e->peer[i].guid), e->peer[i].priority);
 }
 
 enum election_verdict sm_election_settle(struct sm *sm)
@@ -446,8 +455,8 @@ enum election_verdict sm_election_settle(struct sm *sm)
 
     se->waiting = v == ELECTION_WAIT;
     follow(sm);
-    if (v == ELECTION_PROCEED)
-        find_second_masters(sm);
+    if (v != ELECTION_WAIT)
+        note_second_masters(sm);
     return v;
 }
 

@@ -223,12 +223,53 @@ static void test_priority_changes(void **state)
     rig_done(&r);
 }
 
+static bool found(const struct rig *r, const char *code)
+{
+    const struct findings *f = sm_findings(r->sm);
+    for (size_t i = 0; i < f->n; i++)
+        if (strcmp(f->item[i].code, code) == 0)
+            return true;
+    return false;
+}
+
+// A lower master that keeps its part is named as long as it is there; when it is gone, all is looked at
+// again.
+static void test_second_master(void **state)
+{
+    struct rig r;
+    struct sim_sm other = {.state = MAD_SM_MASTER, .priority = 3, .sm_key = 1};
+    (void)state;
+
+    rig_init(&r, "rail-16", &(struct sim_opts){.link_latency_ns = 1000, .service_ns = 5000});
+    rig_up(&r);
+    rig_sweeps(&r, 1, 60);
+    assert_int_equal(sim_sm_add(r.sim, last_adapter(r.plan), &other), 0);
+    rig_run(&r, 10 * MONO_S);
+    assert_int_equal(rig_events_of(&r, "second-master"), 1);
+    assert_int_equal(state_of(r.sm), SM_MASTER);
+    assert_true(found(&r, "second-master"));
+    sm_resweep(r.sm, "operator", false);
+    rig_sweeps(&r, 1, 60);
+    assert_true(found(&r, "second-master"));
+    other.silent = true;
+    assert_int_equal(sim_sm_set(r.sim, last_adapter(r.plan), &other), 0);
+    rig_run(&r, 10 * MONO_S);
+    assert_int_equal(rig_events_of(&r, "foreign-sm-gone"), 1);
+    assert_false(found(&r, "second-master"));
+    bool looked = false;
+    for (unsigned i = 0; sm_history(r.sm, i) != NULL; i++)
+        looked |= sm_history(r.sm, i)->full && strcmp(sm_history(r.sm, i)->cause, "second-master-gone") == 0;
+    assert_true(looked);
+    rig_judge(&r, NULL, 0);
+    rig_done(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_second_ranks_above), cmocka_unit_test(test_second_ranks_below),
         cmocka_unit_test(test_together),           cmocka_unit_test(test_peers),
-        cmocka_unit_test(test_priority_changes),
+        cmocka_unit_test(test_priority_changes),   cmocka_unit_test(test_second_master),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
