@@ -2,15 +2,20 @@
 // The InfiniBand subnet manager of one fabric: discovers it, gives LIDs, P_Keys and port settings, routes and
 // proves, programs, and keeps watching.
 //
-// A sweep is a table of phases, run on the loop; nothing waits (sm_priv.h has the table, doc/ARCHITECTURE.md
-// tells one bring-up from end to end):
+// A sweep is a table of phases, run on the loop; nothing waits (sm_priv.h has the files, doc/ARCHITECTURE.md
+// tells one bring-up and one change from end to end):
 //
 //     discover -> lids -> record -> configure ┐
-//                               route+prove -> tables -> links active -> hosts active -> up
+//                               route+prove -> tables -> links active -> in force -> hosts active -> up
 //
-// After the first one a light sweep asks every switch and every listed exception once per interval; a change
-// leads to a new sweep of the whole fabric. Owned by the daemon, used from the loop thread only. Snapshots
-// and tables that it hands out are reference-counted and immutable.
+// The first one reads the whole fabric, as does one that somebody asks for. Afterwards a light sweep asks
+// every switch and every listed exception once per interval; what it, a trap or the slow audit tells of is
+// marked, and a partial sweep goes through the same phases with what is marked and what hangs together with
+// it: it reads no other device, and writes only what is another one now. Beside sweeps the manager answers
+// hosts (sa.h), and gives way to other managers or takes their place (election.h).
+//
+// Owned by the daemon, used from the loop thread only. Snapshots and tables that it hands out are
+// reference-counted and immutable.
 #ifndef WEFT_SM_SM_H
 #define WEFT_SM_SM_H
 
