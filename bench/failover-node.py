@@ -11,7 +11,7 @@ Measured as failover-link does. The bar of a spine is 0.3 s from the first trap 
 
 which is told with its figures, as is every MAD by attribute, on stderr. In the simulator the spine is without power for AWAY seconds and has forgotten everything. Hosts: their adapters' cables go out, all comes to rest, then all go in at once; the time
 from the first trap to the last Set(PortInfo) that makes a port ACTIVE, judged by ibsim's dump. What weft lost to windows of its own making is a row: requests that were sent again,
-that could not be delivered (its own count; ibsim itself loses nothing), and in the simulator VL15Dropped: datagrams that a device's buffer had no room for.
+that could not be delivered (its own count; ibsim itself loses nothing: on a busy machine answers come late, which is told on stderr), and in the simulator VL15Dropped: datagrams that a device's buffer had no room for.
 """
 import argparse
 import os
@@ -52,7 +52,7 @@ def lost(manager, before):
     if before is None:
         return None
     now = manager.api.mads()
-    return {k: now[k] - before[k] for k in LOST}
+    return {k: now[k] - before[k] for k in (*LOST, "late")}
 
 
 def spine_down_up(manager, sim, fabric):
@@ -146,8 +146,10 @@ def simulated(t, name, events, n, work):
                 if way == "up":
                     t.add(row + "last sweep ended", r.seconds, "s")
                 t.add(row + "MADs", r.mads, "MADs")
-                for k, v in lost(weft, counts).items():
-                    t.add(row + k, v, "MADs", bar=0 if way == "up" else None)
+                d = lost(weft, counts)
+                note("    " + ", ".join("%s %d" % kv for kv in d.items()))
+                for k in LOST:
+                    t.add(row + k, d[k], "MADs", bar=0 if way == "up" else None)
                 t.add(row + "VL15Dropped", weft.api.vl15_dropped() - dropped, "MADs", bar=0)
 
 

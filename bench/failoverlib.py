@@ -449,31 +449,12 @@ def settle(manager, switches, deadline=120):
     wait(swept, lambda: "%s makes a light sweep and is quiet; it sent %s: %s" % (manager.name, dict(seen()), manager.tail()), deadline, poll=0.05)
 
 
-BATCH = 20  # lines of one trap each: with some 300 datagrams on the way, the manager's own 272 among them, ibsim and libumad2sim wait for each other for ever
-
-
-def tell(manager, sim, lines):
-    """All lines to the console, a batch as soon as the manager has got the traps of the one before."""
-    seen = [manager.records.count(), 0]
-
-    def traps():
-        for i in range(seen[0], manager.records.count()):
-            m = manager.records[i]
-            if m is None:
-                break
-            seen[0], seen[1] = i + 1, seen[1] + (m.received and m.method == TRAP)
-        return seen[1]
-    for i in range(0, len(lines), BATCH):
-        wait(lambda: traps() >= i, "%s has got the first %d traps" % (manager.name, i), 20, poll=0.0005)
-        sim.console(lines[i:i + BATCH])
-
-
 def event(manager, sim, fabric, lines, links, deadline=180):
     """Tells ibsim's console, waits until the manager is done, gives (Reaction, weft's own account of its sweeps)."""
     settle(manager, len(fabric.switches))
     mark, begin = manager.mark(), manager.records.count()
     told, cpu = time.monotonic_ns(), manager.cpu()
-    tell(manager, sim, lines)
+    sim.console(lines)
     # weft is not asked anything while it works
     wait(lambda: manager.alive() and manager.records.count() > begin and manager.records.quiet(QUIET / 2), "%s does something and is quiet" % manager.name, deadline, poll=0.05)
     wait(lambda: manager.done(mark, links), lambda: "%s has taken in %s: %s" % (manager.name, lines[0], manager.tail()), deadline, poll=0.05)
