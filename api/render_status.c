@@ -305,6 +305,15 @@ static void count_findings(const struct findings *f, struct counts_row *c)
     }
 }
 
+// Those that are told apart; one may stand for many.
+static size_t count_errors(const struct findings *f)
+{
+    size_t n = 0;
+    for (size_t i = 0; f != NULL && i < f->n; i++)
+        n += f->item[i].severity == FINDING_ERROR;
+    return n;
+}
+
 static void fill_model(const struct fabric *f, struct fabric_row *row)
 {
     if (f == NULL)
@@ -459,9 +468,10 @@ static void advise_all(const struct view *v, const struct fabric *f, struct fabr
     advise_findings(v->src->offline_findings, row, s);
     if (v->src->sm != NULL)
         advise_findings(sm_findings(v->src->sm), row, s);
-    if (s->findings.error > ADVICE_FINDINGS)
-        advise(row, s, "%lld errors are found in all; `weft finding` lists them",
-               (long long)s->findings.error);
+    size_t errors = count_errors(v->src->offline_findings);
+    errors += v->src->sm != NULL ? count_errors(sm_findings(v->src->sm)) : 0;
+    if (errors > ADVICE_FINDINGS)
+        advise(row, s, "%zu errors are found in all; `weft finding` lists them", errors);
     if (s->st.exceptions > 0)
         advise(row, s,
                "%u ports have a link but a silent device behind it; they are asked again at every light "

@@ -60,6 +60,10 @@ def test_stands_by_and_takes_over(ibsim, tmp_path):
             f = weftd.wait_fabric(lambda f: f["state"] == "standby", "standby")
             assert f["other_sm"] == {"guid": guid, "lid": before.lid[OTHER, 1], "priority": 15, "state": "master"}
             assert f["sm"]["state"] == "standby" and guid in f["advice"][0]
+            seen, = f["managers"]
+            assert seen | {"last_heard": None} == {
+                "guid": guid, "priority": 15, "state": "master", "above": True, "other_key": False, "node": net.node[OTHER].desc,
+                "node_guid": f"0x{net.node[OTHER].guid:016x}", "port": 1, "lid": before.lid[OTHER, 1], "missed": 0, "last_heard": None}, seen
             assert [k for k, n in weftd.mads().items() if k[1] == "Set" and n] == []
             assert f"sm guid {guid}" in sim.run(WATCHER, "sminfo").replace("0x2c9", "0x0002c9")
             # It polls the other and reads nothing else, and never forgets meanwhile for whom it stands by.
