@@ -123,7 +123,7 @@ static void test_wrong(void **state)
     bad("nod", "nod", "\"node\"");
     bad("sttaus", "sttaus", "\"status\"");
     bad("frobnicate", "frobnicate", "weft help");
-    bad("sim", "sim", "\"sim link\", \"sim node\", \"sim loss\"");
+    bad("sim", "sim", "\"sim link\", \"sim cable\", \"sim node\"");
     bad("sim lnik down a 1", "sim", "\"sim link\"");
     bad("route", "route", "\"route show\"");
     bad("node --rol leaf", "--rol", "--role");
