@@ -18,6 +18,7 @@ static void list_add(struct sm_dev_list *l, struct sm_dev *d)
 
 static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *cause)
 {
+    bool news = dev_is_switch(d) && (what & ~d->dirty & DIRTY_SWITCH);
     if (d->dirty == 0)
         list_add(&sm->dirty, d);
     d->dirty |= what;
@@ -27,11 +28,12 @@ static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *caus
         sm->dirty_cause = cause;
         sm->dirty_due.ns = 0;
         sm->dirty_asked = true;
-        if (!sm->sweeping)
-            sm_watch_arm(sm);
-        else if (sm_is_urgent(sm, cause))
-            sm_partial_hurry(sm);
+        news = news || !sm->sweeping;
     }
+    if (news && !sm->sweeping)
+        sm_watch_arm(sm);
+    else if (news && sm_is_urgent(sm, cause)) // what an adapter tells of itself can wait for what is read now
+        sm_partial_hurry(sm);
 }
 
 void sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause)

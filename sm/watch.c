@@ -191,7 +191,7 @@ static void count_burst(struct sm *sm)
 
     if (seconds > 0) {
         sm->light.burst -= seconds < sm->light.burst ? (uint32_t)seconds : sm->light.burst;
-        sm->light.drained = now;
+        sm->light.drained = mono_add(sm->light.drained, seconds * MONO_S);
     }
     if (sm->light.burst < BURST)
         sm->light.burst++;
@@ -262,12 +262,14 @@ bool sm_is_urgent(const struct sm *sm, const char *cause)
 
 // A switch that says again and again that a port of it has changed, when none has, is asked less and less
 // often.
+#define VAIN 3
+
 static void count_vain(const struct sm *sm, struct sm_dev *d)
 {
     if (!d->reading)
         return;
     d->vain = d->changed ? 0 : d->vain < 16 ? (uint8_t)(d->vain + 1) : 16;
-    int64_t ns = d->vain < 3 ? 0 : d->vain < 9 ? MONO_S << (d->vain - 3) : BACKOFF_MAX;
+    int64_t ns = d->vain < VAIN ? 0 : d->vain < 9 ? MONO_S << (d->vain - VAIN) : BACKOFF_MAX;
     d->believed_from = mono_add(loop_now(sm->loop), ns);
 }
 
@@ -285,8 +287,24 @@ void sm_watch_swept(struct sm *sm)
     else
         *b = *b == 0 ? 100 * MONO_MS : *b * 2 > BACKOFF_MAX ? BACKOFF_MAX : *b * 2;
     sm->light.ended = loop_now(sm->loop);
-    for (uint32_t i = 0; i < sm->touched.n; i++)
+    bool read = s->full; // a switch; what only adapters have caused in vain is held up by the pause enough
+    for (uint32_t i = 0; i < sm->touched.n; i++) {
+        read |= sm->dev[sm->touched.index[i]]->reading;
         count_vain(sm, sm->dev[sm->touched.index[i]]);
+    }
+    sm->light.burst -= !read && *b > 0 && sm->light.burst > 0;
+}
+
+// Whether a switch tells of a change that has not often told of one in vain: then nobody waits for what has
+// come of others' traps.
+static bool fresh_switch(const struct sm *sm)
+{
+    for (uint32_t i = sm->dirty.n; i-- > 0;) {
+        const struct sm_dev *d = sm->dev[sm->dirty.index[i]];
+        if (dev_is_switch(d) && (d->dirty & DIRTY_SWITCH) && d->vain < VAIN)
+            return true;
+    }
+    return false;
 }
 
 // How long the sweep that was asked for has to wait. What a person asks for does not; what devices ask for
@@ -302,7 +320,9 @@ static int64_t sweep_delay(const struct sm *sm, const char *cause)
     if (since > 10 * MONO_S && since > 4 * ns)
         ns = 0;
     if (urgency == SOON)
-        ns = (ns > MONO_S ? MONO_S : ns) - since; // the pause counts from the last sweep's end
+        ns = fresh_switch(sm)
+                 ? 0
+                 : (ns > MONO_S ? MONO_S : ns) - since; // the pause counts from the last sweep's end
     if (urgency == SOON && ns < TRAP_SETTLE)
         ns = TRAP_SETTLE;
     if (sm->light.burst >= BURST && ns < MONO_S)
@@ -325,8 +345,11 @@ void sm_watch_arm(struct sm *sm)
     }
     if (sm->resweep && sm->resweep_due.ns == 0) // set once: asking again may not put it off
         sm->resweep_due = mono_add(loop_now(sm->loop), sweep_delay(sm, sm->resweep_cause));
-    if (partial && sm->dirty_due.ns == 0)
-        sm->dirty_due = mono_add(loop_now(sm->loop), sweep_delay(sm, sm->dirty_cause));
+    if (partial) {
+        mono_t due = mono_add(loop_now(sm->loop), sweep_delay(sm, sm->dirty_cause));
+        if (sm->dirty_due.ns == 0 || mono_sub(due, sm->dirty_due) < 0)
+            sm->dirty_due = due;
+    }
     if (sm->resweep && (!partial || mono_sub(sm->resweep_due, sm->dirty_due) <= 0))
         loop_timer_at(&sm->light.timer, sm->resweep_due);
     else if (partial)

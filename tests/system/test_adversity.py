@@ -453,6 +453,39 @@ def test_a_flood_of_traps(tmp_path):
         assert sim.dump().port_guid == home.port_guid
 
 
+def test_one_noisy_port_delays_nobody_else(tmp_path):
+    """An adapter tells again and again, too slowly for a flood, of a change that nobody finds: cables elsewhere are repaired as soon as without it."""
+    net, shim, host = rail(256), Shim(tmp_path), "gpu-0020-mlx5_6"
+    with Ibsim(net, tmp_path / "ibsim") as sim, Weftd(tmp_path, ibsim=sim, host=SM_HOST, **shim.args()) as weftd:
+        site, took = Site(sim, shim), []
+        weftd.wait_up()
+        home = sim.dump()
+        lid, to = home.lid[host, 1], home.lid[SM_HOST, 1]
+        forger, trap = Forger(sim, host, 0), notice(144, lid, struct.pack(">HH", 0, lid))
+
+        def noise(sweeps):
+            """Traps, until so many sweeps have come of them and the last has ended."""
+            began = weftd.fabric()["sweeps"]
+
+            def heard():
+                forger.send(trap, to)
+                return weftd.fabric()["sweeps"] >= began + sweeps
+            rig.wait_until(heard, f"{sweeps} sweeps", poll=0.25)
+        for trunk in [("leaf-su01-r2", 40), ("leaf-su01-r6", 60), ("leaf-su01-r3", 50)]:
+            noise(5)
+            cut = site.cut(*trunk)
+            site.wait_repaired(weftd)
+            took.append(site.seconds())
+            noise(5)
+            site.join(cut)
+            site.wait_repaired(weftd)
+            took.append(site.seconds())
+        forger.close()
+        print(f"trunks out and in: {', '.join(f'{s:.3f}' for s in took)} s")
+        assert max(took) < SOON / 3 if not rig.SANITIZED else TOLD, took
+        assert not events(weftd, "trap-flood")
+
+
 # What ibsim's own agents answer, whatever the method: these would write to the simulated devices.
 IBSIMS_OWN = {0x10, 0x11, 0x12, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1B, 0xFF90}
 
