@@ -9,9 +9,11 @@ Measured as failover-link does. The bar of a spine is 0.3 s from the first trap 
     up     the same + of the spine: ports + 3, NodeInfo, NodeDescription, P_KeyTable, its table's blocks, which are read
                     + of each link: NodeInfo, 4 Set(PortInfo) (both ends from INIT to ARMED to ACTIVE), the other end's TrapRepress
 
-which is told with its figures, as is every MAD by attribute, on stderr. In the simulator the spine is without power for AWAY seconds and has forgotten everything. Hosts: their adapters' cables go out, all comes to rest, then all go in at once; the time
-from the first trap to the last Set(PortInfo) that makes a port ACTIVE, judged by ibsim's dump. What weft lost to windows of its own making is a row: requests that were sent again,
-that could not be delivered (its own count; ibsim itself loses nothing: on a busy machine answers come late, which is told on stderr), and in the simulator VL15Dropped: datagrams that a device's buffer had no room for.
+which is told with its figures, as is every MAD by attribute, on stderr. In the simulator the spine is without power for AWAY seconds and has forgotten everything.
+
+Hosts: their adapters' cables go out, all comes to rest, then all go in at once; the time from the first trap to the last Set(PortInfo) that makes a port ACTIVE, judged by ibsim's
+dump. What weft lost to windows of its own making is a row: requests that were sent again, that could not be delivered (its own count; ibsim itself loses nothing: on a busy machine
+answers come late, which is told on stderr), and in the simulator VL15Dropped: datagrams that a device's buffer had no room for.
 """
 import argparse
 import os
