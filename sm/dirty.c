@@ -3,6 +3,7 @@
 // sweeps that could not finish with a device, and taken by the next partial sweep. What a sweep has read or
 // joined itself is "touched": only that is configured.
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
@@ -34,6 +35,8 @@ static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *caus
         sm_watch_arm(sm);
     else if (news && sm_is_urgent(sm, cause)) // what an adapter tells of itself can wait for what is read now
         sm_partial_hurry(sm);
+    if (sm->sweeping && sm->up && strcmp(cause, "trap") == 0)
+        sm_pass_hurry(sm, false);
 }
 
 void sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause)

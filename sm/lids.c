@@ -182,8 +182,10 @@ static void list_ports(struct sm *sm, struct list *l)
     for (uint32_t i = 0; i < num_sw; i++)
         for (unsigned num = 1; num <= sw[i]->ni.num_ports; num++) {
             const struct sm_port *p = &sw[i]->port[num];
-            if (p->peer != DEV_NONE && !dev_is_switch(sm->dev[p->peer]))
-                add_port(sm, l, sm->dev[p->peer], p->peer_num);
+            struct sm_dev *z = p->peer != DEV_NONE ? sm->dev[p->peer] : NULL;
+            if (z != NULL && !dev_is_switch(z) && z->here && z->port[p->peer_num].peer == sw[i]->index &&
+                z->port[p->peer_num].peer_num == num) // once, though another port still believes in it
+                add_port(sm, l, z, p->peer_num);
         }
     for (uint32_t i = 0; i < num_sw; i++)
         add_port(sm, l, sw[i], 0);

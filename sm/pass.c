@@ -12,6 +12,7 @@
 #include "sm/sm_priv.h"
 
 #define PASS_WINDOW 16
+#define HURRY (150 * MONO_MS)
 
 static void pump(struct sm_pass *p, struct sm_dev *d);
 
@@ -21,6 +22,8 @@ static void answered(void *arg, uint64_t user, const struct mad_result *r)
     struct sm_dev *d = p->sm->dev[user >> 32];
 
     p->out[d->index]--;
+    if (r->status == 0)
+        p->sm->pass_heard = loop_now(p->sm->loop);
     sm_heard(p->sm, d, r);
     p->done(p, d, (uint32_t)user, r);
     pump(p, d);
@@ -92,6 +95,7 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
     memset(p->out, 0, sm->num_dev * sizeof(*p->out));
     p->num = sm->num_dev;
     p->running = true;
+    sm->pass_heard = loop_now(sm->loop);
     p->pending = 1; // this function itself
     loop_task_init(&p->task, "sm", all_done, p);
     for (uint32_t i = 0; i < sm->num_dev; i++) {
@@ -105,6 +109,21 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
     }
     if (--p->pending == 0)
         loop_post(sm->loop, &p->task);
+}
+
+void sm_pass_hurry(struct sm *sm, bool again)
+{
+    struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_links, &sm->pass_hosts};
+    bool quiet = again && mono_sub(loop_now(sm->loop), sm->pass_heard) >= HURRY;
+
+    for (size_t k = 0; k < sizeof(pass) / sizeof(pass[0]) && quiet; k++)
+        for (uint32_t i = 0; pass[k]->running && i < pass[k]->num; i++)
+            if (pass[k]->out[i] > 0) {
+                sm->dev[i]->silent = SM_SILENT;
+                mad_engine_cancel_device(sm->engine, sm->dev[i]->guid);
+            }
+    if (again || !loop_timer_pending(&sm->light.timer))
+        loop_timer_after(&sm->light.timer, HURRY);
 }
 
 void sm_pass_done(struct sm_pass *p)

@@ -98,6 +98,8 @@ static void refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t metho
     mad_what_text(MAD_CLASS_SM_LID, method, attr, what);
     if (r->status != 0)
         snprintf(why, sizeof(why), "no answer");
+    else if (r->mad_status == 0)
+        snprintf(why, sizeof(why), "success, but it stays as it was");
     else
         mad_status_text(MAD_CLASS_SM_LID, r->mad_status, why);
     sm_note(sm, d->guid, FINDING_ERROR, "set-failed", where, "%s: %s; tried again with the next sweep", what,

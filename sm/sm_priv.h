@@ -145,6 +145,9 @@ struct sm_pass {
 void sm_pass_start(struct sm_pass *p, struct sm *sm);
 // One more request of a running pass, from its done(): a re-read, say.
 void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it);
+// Something has happened that waits for the running sweep's end: devices that do not take their settings now
+// are left to the next one, as soon as nobody has answered for a while. again: it was asked before.
+void sm_pass_hurry(struct sm *sm, bool again);
 void sm_pass_done(struct sm_pass *p); // frees what a pass holds, in any state
 
 enum { DIRTY_SWITCH = 1, DIRTY_PORTS = 2, DIRTY_DESC = 4, DIRTY_MUTE = 8 };
@@ -241,6 +244,7 @@ struct sm {
     struct fabric_tables *next_tables;
     bool unrouted; // programming has changed what the tables in force were made for
     struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;
+    mono_t pass_heard; // the last answer to one of them
     bool config_running, config_done, tables_done;
     struct err failed;            // why the sweep fails as soon as configuring has ended
     unsigned wave, wave_failures; // running wave; blocks that were not taken

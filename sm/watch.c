@@ -215,6 +215,8 @@ static bool calm(const struct sm *sm)
 static void timer_fired(void *arg)
 {
     struct sm *sm = arg;
+    if (sm->sweeping)
+        sm_pass_hurry(sm, true);
     if (sm->sweeping || sm->light.running)
         return;
     if (!sm->resweep && still_down(sm)) {

@@ -972,6 +972,179 @@ static void test_thousand(void **state)
     done(&o);
 }
 
+// A leaf's agent dies, and what it forwards goes on: hosts behind it keep their traffic.
+static void test_leaf_mute(void **state)
+{
+    struct odd o;
+    (void)state;
+    up_on(&o, "rail-64");
+    const struct node *leaf = nth(&o, ROLE_LEAF, 5), *there = NULL, *here = nth(&o, ROLE_HOST, 0);
+    for (unsigned num = 1; num <= leaf->num_ports && there == NULL; num++)
+        there = peer_of(&o, leaf, num, NULL);
+    assert_ptr_not_equal(peer_of(&o, here, 1, NULL), leaf);
+    uint64_t a = port_of(&o, here, 1)->guid, z = port_of(&o, there, 1)->guid;
+    uint16_t a_lid = lid_of(&o, a), z_lid = lid_of(&o, z);
+    mark(&o);
+    assert_int_equal(sim_node_kill(o.r.sim, leaf->guid, true), 0);
+    for (int i = 0; i < 300; i++) {
+        rig_run(&o.r, 100 * MONO_MS);
+        assert_true(sim_trace(o.r.sim, a, z_lid, NULL, 0) >= 0);
+        assert_true(sim_trace(o.r.sim, z, a_lid, NULL, 0) >= 0);
+    }
+    show(&o, "leaf's agent dead", 0);
+    assert_int_equal(findings_of(&o, "peer-silent"), 1);
+    assert_int_equal(sim_node_kill(o.r.sim, leaf->guid, false), 0);
+    rig_run(&o.r, 5 * MONO_S);
+    show(&o, "leaf's agent alive", 0);
+    assert_int_equal(findings_of(&o, "peer-silent"), 0);
+    assert_int_equal(changed_blocks(&o), 0);
+    rig_judge(&o.r, NULL, 0);
+    quiet(&o, 5, 0);
+    done(&o);
+}
+
+// --- our own place ---
+
+static void test_own_link(void **state)
+{
+    struct odd o;
+    (void)state;
+    up_on(&o, "rail-64");
+    const struct port *own = fabric_port(o.r.plan, o.r.plan->sm_port);
+    const struct node *node = fabric_node(o.r.plan, own->node), *leaf = own_leaf(&o);
+    static const int64_t down[] = {0, 20 * MONO_MS, 3 * MONO_S};
+    for (unsigned i = 0; i < 3; i++) {
+        mark(&o);
+        assert_int_equal(sim_link_flap(o.r.sim, node->guid, own->num, down[i], MONO_MS, 1), 0);
+        rig_run(&o.r, down[i]);
+        int64_t ns = repaired(&o, 5 * MONO_S);
+        rig_run(&o.r, 3 * MONO_S);
+        show(&o, "our own link was down", ns);
+        assert_int_equal(changed_blocks(&o), 0);
+        assert_int_equal(lft_sets(&o), 0);
+        assert_true(ns < down[i] + 2 * MONO_S);
+        rig_judge(&o.r, NULL, 0);
+        quiet(&o, 20, 0);
+    }
+    mark(&o);
+    assert_int_equal(sim_switch_reboot(o.r.sim, leaf->guid), 0);
+    rig_run(&o.r, 5 * MONO_S);
+    show(&o, "our own leaf has rebooted", 0);
+    assert_int_equal(changed_blocks(&o), 0);
+    assert_int_equal(rig_events_of(&o.r, "node-reset"), 1);
+    rig_judge(&o.r, NULL, 0);
+    quiet(&o, 20, 0);
+    done(&o);
+}
+
+// --- a slow switch ---
+
+static void test_slow_switch(void **state)
+{
+    struct odd o;
+    unsigned num;
+    (void)state;
+    up_on(&o, "rail-64");
+    const struct node *spine = nth(&o, ROLE_SPINE, 1), *leaf = nth(&o, ROLE_LEAF, 4);
+    assert_int_equal(sim_node_delay(o.r.sim, spine->guid, 300 * MONO_MS), 0);
+    rig_run(&o.r, 60 * MONO_S);
+    show(&o, "a slow spine, 60 s", 0);
+    assert_int_equal(o.r.events, o.events);
+    assert_int_equal(lft_sets(&o), 0);
+    assert_in_range(o.r.sweeps - o.sweeps, 0, 3);
+    for (unsigned i = 0; i < 2; i++) { // elsewhere; its own
+        for (num = 1; num <= leaf->num_ports; num++) {
+            const struct node *z = peer_of(&o, leaf, num, NULL);
+            if (z != NULL && z->type == NODE_SWITCH && (z == spine) == (i == 1))
+                break;
+        }
+        for (int up = 0; up < 2; up++) {
+            mark(&o);
+            assert_int_equal(sim_link_set(o.r.sim, leaf->guid, num, up), 0);
+            int64_t ns = -1;
+            for (int k = 0; k < 6000 && ns < 0; k++) {
+                rig_run(&o.r, 10 * MONO_MS);
+                struct sm_status st;
+                sm_get_status(o.r.sm, &st);
+                if (whole(&o) && o.r.sweeps > o.sweeps &&
+                    (!up || state_of(&o, leaf->guid, num) == PORT_ACTIVE))
+                    ns = mono_sub(loop_now(o.r.loop), o.at);
+            }
+            show(&o, i ? "a trunk of the slow spine" : "a trunk beside the slow spine", ns);
+            assert_true(ns >= 0);
+            assert_true(ns < (i ? 40 * MONO_S : up ? 2 * MONO_S : MONO_S / 2));
+            rig_run(&o.r, 60 * MONO_S);
+            show(&o, "a minute later", 0);
+            assert_true(whole(&o));
+        }
+    }
+    rig_judge(&o.r, NULL, 0);
+    assert_int_equal(sim_node_delay(o.r.sim, spine->guid, 0), 0);
+    rig_run(&o.r, 70 * MONO_S);
+    assert_int_equal(changed_blocks(&o), 0);
+    quiet(&o, 10, 0);
+    done(&o);
+}
+
+// --- an agent dies between question and order ---
+
+struct killer {
+    struct odd *o;
+    uint64_t guid;
+    bool done;
+};
+
+static void kill_at_set(struct rig *r, const uint8_t *mad)
+{
+    struct killer *k = r->user;
+    if (!k->done && mad[3] == MAD_METHOD_SET && mad[17] == MAD_ATTR_PORT_INFO) {
+        k->done = true;
+        assert_int_equal(sim_node_kill(r->sim, k->guid, true), 0);
+    }
+}
+
+static void test_dies_midway(void **state)
+{
+    struct odd o;
+    (void)state;
+    up_on(&o, "rail-64");
+    const struct node *host = nth(&o, ROLE_HOST, 20), *leaf = nth(&o, ROLE_LEAF, 6);
+    struct killer k = {&o, host->guid, false};
+    o.r.user = &k;
+    assert_int_equal(sim_link_set(o.r.sim, host->guid, 1, false), 0);
+    rig_run(&o.r, 3 * MONO_S);
+    o.r.on_send = kill_at_set;
+    mark(&o);
+    assert_int_equal(sim_link_set(o.r.sim, host->guid, 1, true), 0);
+    rig_run(&o.r, 300 * MONO_MS);
+    assert_true(k.done);
+    unsigned gone = uplink(&o, leaf, 3);
+    assert_int_equal(sim_link_set(o.r.sim, leaf->guid, gone, false), 0);
+    mono_t t0 = loop_now(o.r.loop);
+    for (bool used = true; used;) {
+        uint8_t port;
+        rig_run(&o.r, MONO_MS);
+        used = false;
+        for (uint16_t lid = 1; lid <= sm_fabric(o.r.sm)->top_lid; lid++)
+            used |= sim_lft(o.r.sim, leaf->guid, lid, &port) == 0 && port == gone;
+        assert_true(mono_sub(loop_now(o.r.loop), t0) < 30 * MONO_S);
+    }
+    int64_t ns = mono_sub(loop_now(o.r.loop), t0);
+    show(&o, "a trunk while a host dies in configuring", ns);
+    assert_true(ns < MONO_S / 2);
+    rig_run(&o.r, 20 * MONO_S);
+    show(&o, "20 s later", 0);
+    mark(&o);
+    assert_int_equal(sim_node_kill(o.r.sim, host->guid, false), 0);
+    assert_int_equal(sim_link_set(o.r.sim, leaf->guid, gone, true), 0);
+    rig_run(&o.r, 5 * MONO_S);
+    show(&o, "host answers again", 0);
+    assert_int_equal(state_of(&o, host->guid, 1), PORT_ACTIVE);
+    rig_judge(&o.r, NULL, 0);
+    assert_int_equal(changed_blocks(&o), 0);
+    done(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -984,7 +1157,11 @@ int main(void)
         cmocka_unit_test(test_host_reboot),   cmocka_unit_test(test_manager_appears),
         cmocka_unit_test(test_slow_and_dead), cmocka_unit_test(test_not_kept),
         cmocka_unit_test(test_m_key),         cmocka_unit_test(test_lft_lost),
+        cmocka_unit_test(test_leaf_mute),     cmocka_unit_test(test_own_link),
+        cmocka_unit_test(test_slow_switch),   cmocka_unit_test(test_dies_midway),
         cmocka_unit_test(test_thousand),
     };
+    if (getenv("ODD") != NULL)
+        cmocka_set_test_filter(getenv("ODD"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
