@@ -129,6 +129,21 @@ static bool path_tried(const struct sm_dev *d)
     return d->reading && d->ask_answered;
 }
 
+// What is not here any more has no links. Where the far end is up all the same, somebody is there: the light
+// sweep asks.
+static void cut_off(struct sm *sm, struct sm_dev *d)
+{
+    for (unsigned i = 1; i <= d->ni.num_ports; i++) {
+        struct sm_port *p = &d->port[i];
+        if (p->peer == DEV_NONE || sm->dev[p->peer]->port[p->peer_num].peer != d->index)
+            continue;
+        struct sm_port *z = &sm->dev[p->peer]->port[p->peer_num];
+        if (sm->dev[p->peer]->here && sm_port_up(z))
+            z->excluded = PORT_EXCLUDED_PEER_SILENT;
+        sm_unlink(sm, d, i);
+    }
+}
+
 bool sm_reach(struct sm *sm, bool drop)
 {
     uint32_t *queue = xcalloc(sm->num_dev + 1, sizeof(*queue)), n = 0;
@@ -165,8 +180,11 @@ bool sm_reach(struct sm *sm, bool drop)
     for (uint32_t i = 0; i < sm->num_dev && drop; i++)
         if (sm->dev[i]->here && !seen[i]) {
             sm->dev[i]->here = false;
-            gone = true;
+            gone = seen[i] = true;
         }
+    for (uint32_t i = 0; i < sm->num_dev && gone; i++)
+        if (!sm->dev[i]->here && seen[i])
+            cut_off(sm, sm->dev[i]);
     free(queue);
     free(seen);
     return gone;

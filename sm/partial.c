@@ -2,13 +2,14 @@
 // Phase "discover" of a partial sweep: reads what is marked (dirty.c) and what turns out to hang together
 // with it, and nothing else.
 //
-// A switch that is marked is asked for its SwitchInfo by two ways at once, since the shortest one may cross
-// the very link that died; the first answer decides by which its ports are read. A link found down is down at
-// both ends, so the switch behind it is read as well. A port in INIT was reset, however short the flap: its
-// far end is asked again who it is, and read too. A switch that answers by neither way is a suspect: those
-// around it are read, and say whether its links are gone; if none is left, it is. If its links stay up, only
-// its agent is silent: it keeps its place until the engine has given up on it, in the light sweep before or
-// by the question that goes on (sm_dirty_mute()).
+// A switch that is marked is asked for its port 0's PortInfo by two ways at once, since the shortest one may
+// cross the very link that died, or a cable that was moved and leads to another switch by now; the first
+// right answer decides by which it is read. A link found down is down at both ends, so the switch behind it
+// is read as well. A port in INIT was reset, however short the flap: its far end is asked again who it is,
+// and read too. A switch that answers by neither way is a suspect: those around it are read, and say whether
+// its links are gone; if none is left, it is. If its links stay up, only its agent is silent: it keeps its
+// place until the engine has given up on it, in the light sweep before or by the question that goes on
+// (sm_dirty_mute()).
 //
 // Reading ends when nothing is outstanding but what is late, and that has had GRACE, or more where nothing
 // else is to be done: what it did not bring is marked again. Then what is not connected to us any more is no
@@ -50,47 +51,6 @@ static void ask_over(struct sm *sm, struct sm_dev *d)
     d->suspect = false;
 }
 
-static void ask_done(struct sm *sm, uint64_t guid, const struct mad_result *r, bool other)
-{
-    struct sm_dev *d = sm_dev_find(sm, guid);
-
-    if (d == NULL || d->asks == 0)
-        return;
-    d->asks--;
-    if (r->status == 0 && r->mad_status == 0 && !d->ask_answered) {
-        d->ask_answered = true;
-        d->gave_up = false;
-        d->silent = 0;
-        if (other)
-            d->path = d->other_path;
-        if (!d->asking) { // after the sweep that asked
-            if (!sm->sweeping || !sm->sweep.full)
-                sm_dirty_switch(sm, d, "late-answer");
-            return;
-        }
-        sm_switch_known(sm, d, r->data);
-        ask_over(sm, d);
-        sm_disc_check(sm);
-    } else if (d->asks == 0 && !d->ask_answered) {
-        if (r->status != -ECANCELED && d->here)
-            sm_dirty_mute(sm, d, "switch-silent");
-        if (d->asking) {
-            ask_over(sm, d);
-            sm_disc_check(sm);
-        }
-    }
-}
-
-static void asked_first(void *arg, uint64_t user, const struct mad_result *r)
-{
-    ask_done(arg, user, r, false);
-}
-
-static void asked_other(void *arg, uint64_t user, const struct mad_result *r)
-{
-    ask_done(arg, user, r, true);
-}
-
 // It answers by no way that was tried: its neighbours may know more.
 static void suspect(struct sm *sm, struct sm_dev *d)
 {
@@ -107,7 +67,124 @@ static void suspect(struct sm *sm, struct sm_dev *d)
 }
 
 static void ask_late(void *arg, uint64_t user);
-static void ask_by(struct sm *sm, struct sm_dev *d, const struct dr_path *path, mad_done_fn *done)
+// Asked by a way that leads to somebody else: a cable on it has been moved. Its neighbours are read, and it
+// is when they have told how it is reached.
+static void led_astray(struct sm *sm, struct sm_dev *d)
+{
+    ask_late(sm, d->guid);
+    if (d->asks > 0 || !d->asking)
+        return;
+    suspect(sm, d);
+    sm_dirty_switch(sm, d, "unread");
+    ask_over(sm, d);
+    sm_disc_check(sm);
+}
+
+// By that way it is read. port0: its PortInfo; NULL: not known yet.
+static void answers_by(struct sm *sm, struct sm_dev *d, const struct dr_path *path, const uint8_t *port0)
+{
+    d->ask_answered = true;
+    d->gave_up = false;
+    d->silent = 0;
+    d->path = *path;
+    if (d->asking) {
+        sm_read_switch(sm, d, port0);
+        ask_over(sm, d);
+        sm_disc_check(sm);
+    } else if (!sm->sweeping || !sm->sweep.full) { // after the sweep that asked
+        sm_dirty_switch(sm, d, "late-answer");
+    }
+}
+
+static void unanswered(struct sm *sm, struct sm_dev *d, const struct mad_result *r)
+{
+    if (d->asks > 0 || d->ask_answered)
+        return;
+    if (r->status != -ECANCELED && d->here)
+        sm_dirty_mute(sm, d, "switch-silent");
+    if (d->asking) {
+        ask_over(sm, d);
+        sm_disc_check(sm);
+    }
+}
+
+static void ask_by(struct sm *sm, struct sm_dev *d, bool other, uint16_t attr_id, mad_done_fn *done);
+static void named_done(struct sm *sm, uint64_t guid, const struct mad_result *r, bool other)
+{
+    struct sm_dev *d = sm_dev_find(sm, guid);
+    struct mad_node_info ni;
+
+    if (d == NULL || d->asks == 0)
+        return;
+    d->asks--;
+    if (r->status != 0 || r->mad_status != 0) {
+        unanswered(sm, d, r);
+        return;
+    }
+    mad_node_info_decode(r->data, &ni);
+    if (d->ask_answered)
+        return;
+    if (ni.node_guid == d->guid)
+        answers_by(sm, d, other ? &d->other_path : &d->ask_path, NULL);
+    else
+        led_astray(sm, d);
+}
+
+static void named_first(void *arg, uint64_t user, const struct mad_result *r)
+{
+    named_done(arg, user, r, false);
+}
+
+static void named_other(void *arg, uint64_t user, const struct mad_result *r)
+{
+    named_done(arg, user, r, true);
+}
+
+// The LID tells that it is the switch that was meant. One that was reset has none and is asked for its name.
+static void ask_done(struct sm *sm, uint64_t guid, const struct mad_result *r, bool other)
+{
+    struct sm_dev *d = sm_dev_find(sm, guid);
+    struct mad_port_info pi;
+
+    if (d == NULL || d->asks == 0)
+        return;
+    d->asks--;
+    if (r->status != 0 || r->mad_status != 0) {
+        unanswered(sm, d, r);
+        return;
+    }
+    mad_port_info_decode(r->data, &pi);
+    if (d->ask_answered)
+        return;
+    if (pi.lid != 0 && pi.lid == d->port[0].lid) {
+        answers_by(sm, d, other ? &d->other_path : &d->ask_path, r->data);
+    } else {
+        d->ask_ways--; // the same one again
+        ask_by(sm, d, other, MAD_ATTR_NODE_INFO, other ? named_other : named_first);
+    }
+}
+
+// A probe was answered: that way leads to it, whatever becomes of those by which it is asked.
+void sm_partial_met(struct sm *sm, struct sm_dev *d, const struct sm_dev *from, unsigned num)
+{
+    if (!d->asking || d->ask_answered)
+        return;
+    struct dr_path path = from->path;
+    path.port[++path.hops] = (uint8_t)num;
+    answers_by(sm, d, &path, NULL);
+}
+
+static void asked_first(void *arg, uint64_t user, const struct mad_result *r)
+{
+    ask_done(arg, user, r, false);
+}
+
+static void asked_other(void *arg, uint64_t user, const struct mad_result *r)
+{
+    ask_done(arg, user, r, true);
+}
+
+static void ask_by(struct sm *sm, struct sm_dev *d, bool other, uint16_t attr_id, mad_done_fn *done)
 {
     d->asks++;
     d->ask_ways++;
@@ -115,8 +192,8 @@ static void ask_by(struct sm *sm, struct sm_dev *d, const struct dr_path *path, 
                                     .mgmt_class = MAD_CLASS_SM_DR,
                                     .m_key = sm_m_key(d, 0),
                                     .method = MAD_METHOD_GET,
-                                    .attr_id = MAD_ATTR_SWITCH_INFO,
-                                    .path = path,
+                                    .attr_id = attr_id,
+                                    .path = other ? &d->other_path : &d->ask_path,
                                     .prio = MAD_PRIO_SMP,
                                     .device = d->guid,
                                     .retries = -1,
@@ -135,7 +212,7 @@ static void ask_late(void *arg, uint64_t user)
     if (d == NULL || d->ask_answered || ++d->ask_lates < d->ask_ways)
         return;
     if (d->ask_ways == 1 && sm_other_path(sm, d, &d->other_path))
-        ask_by(sm, d, &d->other_path, asked_other);
+        ask_by(sm, d, true, MAD_ATTR_PORT_INFO, asked_other);
     else
         suspect(sm, d);
 }
@@ -160,9 +237,10 @@ void sm_partial_switch(struct sm *sm, struct sm_dev *d)
     d->silent = 0;
     if (sm->disc.routes_stale)
         sm_reach(sm, false);
-    ask_by(sm, d, &d->path, asked_first);
+    d->ask_path = d->path;
+    ask_by(sm, d, false, MAD_ATTR_PORT_INFO, asked_first);
     if (sm->disc.raced < RACED_MAX && sm_other_path(sm, d, &d->other_path)) {
-        ask_by(sm, d, &d->other_path, asked_other);
+        ask_by(sm, d, true, MAD_ATTR_PORT_INFO, asked_other);
         sm->disc.raced++;
     }
 }
@@ -236,8 +314,12 @@ bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct s
         sm_dirty_probe(sm, from, num, "unread");
         return false;
     }
-    if (!sm_is_probed(sm, yp))
-        sm_probe(sm, y, z->peer_num);
+    if (!sm_is_probed(sm, yp)) { // nothing passes an end node
+        if (dev_is_switch(y))
+            sm_probe(sm, y, z->peer_num);
+        else
+            sm_probe(sm, to, far);
+    }
     again(sm, from, num);
     return false;
 }

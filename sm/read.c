@@ -281,12 +281,14 @@ uint32_t sm_port_info_mod(const struct sm_dev *d, unsigned num)
     uint32_t bit31 = MAD_PORT_INFO_EXTENDED_SPEEDS;
     const struct sm_port *from = &d->port[dev_is_switch(d) ? 0 : num];
     struct mad_port_info pi;
-    if (from->known) {
+    if (dev_is_switch(d) && num == 0) {
+        bit31 = 0; // read before it has told whether it knows the bit; equal answers need equal questions
+    } else if (from->known) {
         mad_port_info_decode(from->info, &pi);
         if (!(pi.capability_mask & MAD_CAP_IS_EXTENDED_SPEEDS_SUPPORTED))
             bit31 = 0;
     } else if (dev_is_switch(d)) {
-        bit31 = 0; // port 0 is asked first and without
+        bit31 = 0;
     }
     return num | bit31;
 }
@@ -347,14 +349,23 @@ static void p_key_answer(struct sm *sm, struct sm_dev *d, uint32_t port_block, c
         ask_p_keys(sm, d, num, block + 1);
 }
 
+// Port 0 first: it says how the others are asked.
+static void read_all(struct sm *sm, struct sm_dev *d)
+{
+    if (!d->port0_read)
+        ask_port_info(sm, d, 0, 0);
+    for (unsigned i = 1; i <= d->ni.num_ports && d->port0_read; i++)
+        sm_read_port(sm, d, i);
+}
+
 static void change_cleared(struct sm *sm, struct sm_dev *d, uint32_t num, const struct mad_result *r)
 {
     (void)num;
     (void)r; // cleared or not, the ports are read
-    ask_port_info(sm, d, 0, 0);
+    read_all(sm, d);
 }
 
-void sm_switch_known(struct sm *sm, struct sm_dev *d, const uint8_t *data)
+static void switch_known(struct sm *sm, struct sm_dev *d, const uint8_t *data)
 {
     uint8_t life = d->si.life_time_value;
 
@@ -365,7 +376,7 @@ void sm_switch_known(struct sm *sm, struct sm_dev *d, const uint8_t *data)
         d->si.linear_fdb_top = 0;
     d->have_si = d->all_ports = true;
     if (!d->si.port_state_change) {
-        ask_port_info(sm, d, 0, 0);
+        read_all(sm, d);
         return;
     }
     uint8_t wire[MAD_SMP_DATA_SIZE] = {0};
@@ -381,7 +392,16 @@ static void switch_info_answer(struct sm *sm, struct sm_dev *d, uint32_t num, co
 {
     (void)num;
     if (answered(r))
-        sm_switch_known(sm, d, r->data);
+        switch_known(sm, d, r->data);
+}
+
+void sm_read_switch(struct sm *sm, struct sm_dev *d, const uint8_t *port0)
+{
+    d->port0_read = port0 != NULL;
+    if (port0 != NULL)
+        port_known(sm, d, 0, port0);
+    struct mad_request q = read_request(sm, d, READ_SWITCH, 0, true, switch_info_answer);
+    ask(sm, d, 0, MAD_ATTR_SWITCH_INFO, 0, &q);
 }
 
 // --- nodes and links ---
@@ -462,8 +482,7 @@ static void ask_node(struct sm *sm, struct sm_dev *d, unsigned num)
 {
     sm_read_desc(sm, d, num);
     if (dev_is_switch(d)) {
-        struct mad_request q = read_request(sm, d, READ_SWITCH, 0, true, switch_info_answer);
-        ask(sm, d, 0, MAD_ATTR_SWITCH_INFO, 0, &q);
+        sm_read_switch(sm, d, NULL);
         ask_p_keys(sm, d, 0, 0);
     }
 }
@@ -604,12 +623,14 @@ static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct
 
     sm_port_text(from, num, where, sizeof(where));
     if (!node_info_sane(sm, from, ni, where)) {
+        sm_unlink(sm, from, num); // whoever was there before is not
         exclude(from, num, PORT_EXCLUDED_PEER_SILENT);
         return;
     }
     struct sm_dev *d = sm_dev_find(sm, ni->node_guid);
     bool first = d == NULL || !dev_here(sm, d);
     if (!first && (ni->node_type != d->ni.node_type || ni->num_ports != d->ni.num_ports)) {
+        sm_unlink(sm, from, num);
         exclude(from, num, PORT_EXCLUDED_DUPLICATE);
         sm->duplicates++;
         sm_note(sm, from->guid, FINDING_ERROR, "duplicate-guid", where,
@@ -636,8 +657,10 @@ static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct
         sm_read_end_port(sm, d, far);
     } else {
         d->port[0].guid = ni->port_guid;
-        if (!sm->sweep.full && !first && d->port[far].read == (uint32_t)sm->sweep.id &&
-            !sm_port_up(&d->port[far]))
+        if (!sm->sweep.full && !first && d->asking)
+            sm_partial_met(sm, d, from, num);
+        else if (!sm->sweep.full && !first && d->port[far].read == (uint32_t)sm->sweep.id &&
+                 !sm_port_up(&d->port[far]))
             sm_read_port(sm, d, far); // read too early: it has just answered by that port
         else if (!sm->sweep.full && !first &&
                  (was || sm_port_reset(&from->port[num]) || !sm_port_up(&d->port[far])))

@@ -105,7 +105,8 @@ struct sm_dev {
     uint32_t reads;                    // outstanding requests of it; without probes of who is behind a port
     bool gave_up;                      // the light sweep has had no answer to all its tries
     uint8_t asks, ask_ways, ask_lates; // outstanding; ways tried by the last question; late ones of them
-    struct dr_path other_path;
+    struct dr_path ask_path, other_path;
+    bool port0_read; // before its SwitchInfo
     bool foreign_pkeys;
     bool too_small; // LinearFDBCap is below what the fabric needs: not routed through, no tables
     uint8_t silent; // time-outs in a row; SM_SILENT: nothing more is asked in this phase
@@ -343,7 +344,8 @@ void sm_read_desc(struct sm *sm, struct sm_dev *d, unsigned num); // num: port t
 void sm_read_port(struct sm *sm, struct sm_dev *d, unsigned num);
 void sm_read_end_port(struct sm *sm, struct sm_dev *d, unsigned num); // PortInfo and P_Keys
 struct sm_dev *sm_read_own(struct sm *sm, const struct mad_node_info *ni);
-void sm_switch_known(struct sm *sm, struct sm_dev *d, const uint8_t *data); // SwitchInfo has come; reads on
+// SwitchInfo, and all its ports after it. port0: PortInfo of port 0, when it has just been read; else NULL.
+void sm_read_switch(struct sm *sm, struct sm_dev *d, const uint8_t *port0);
 void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num);               // who is behind the port
 void sm_probe_ports(struct sm *sm, struct sm_dev *d); // all that are up and have not been asked in this sweep
 static inline bool sm_is_probed(const struct sm *sm, const struct sm_port *p)
@@ -364,6 +366,7 @@ void sm_partial_over(void *arg);
 void sm_partial_hurry(struct sm *sm);
 void sm_partial_done(struct sm *sm);                     // frees what it holds
 void sm_partial_switch(struct sm *sm, struct sm_dev *d); // reads this one too
+void sm_partial_met(struct sm *sm, struct sm_dev *d, const struct sm_dev *from, unsigned num);
 // PortInfo of a switch's port was read; before: its PortState until then.
 void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t before);
 bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev *to, unsigned far);
