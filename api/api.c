@@ -163,6 +163,7 @@ struct api *api_new(const struct api_context *c, const struct api_opts *o, struc
     struct api *a = xcalloc(1, sizeof(*a));
 
     a->c = *c;
+    a->started = loop_now(c->loop);
     a->port = -1;
     a->tcp.fd = a->local.fd = -1;
     a->view = xcalloc(c->num_fabrics + 1, sizeof(*a->view));

@@ -78,6 +78,7 @@ struct frame { // a rendered event
 
 struct api {
     struct api_context c;
+    mono_t started;
     char address[64];
     char socket[110];
     dev_t socket_dev;

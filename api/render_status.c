@@ -577,7 +577,7 @@ void get_status(struct request *r)
     answer_struct(r, 200, &schema_status,
                   &(struct status_row){.version = WEFT_VERSION,
                                        .started_at = a->c.started_wall_ns,
-                                       .uptime_seconds = mono_seconds(wall_now_ns() - a->c.started_wall_ns),
+                                       .uptime_seconds = mono_seconds(mono_sub(loop_now(a->c.loop), a->started)),
                                        .database = db_bad ? db : NULL,
                                        .streams = a->streams.count,
                                        .jobs = a->jobs.count,

@@ -333,7 +333,8 @@ static void load(struct sm_sa *sa)
             if ((row[i].port_guid == 0) == (pass == 0))
                 bad += !load_row(sa, &row[i], pass == 0);
     free(row);
-    sa->loaded = sa->num_members > 0;
+    // A database that knows this fabric's LIDs has kept its groups too: if it has none, there were none.
+    sa->loaded = sa->num_members > 0 || sa->sm->lid_of.count > 0;
     if (n < 0 || bad > 0)
         log_warning("sa-groups-lost", "fabric=%s rows=%zu error=%ld", sa->sm->o.fabric, bad, n < 0 ? n : 0);
 }
