@@ -411,9 +411,19 @@ static void read_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const s
             row[i] = LFT_DROP;
 }
 
+// What was read is known from now on, if the sweep ends well.
 static void read_finished(struct sm_pass *p)
 {
-    submit(p->sm);
+    struct sm *sm = p->sm;
+    for (uint32_t i = 0; i < sm->num_dev; i++) {
+        struct sm_dev *d = sm->dev[i];
+        if (d->here && dev_is_switch(d) && d->node != ID_NONE && d->lft == DEV_LFT_UNKNOWN && !d->too_small &&
+            sm->job->row_known[sm->job->fabric->node[d->node].sw]) {
+            d->lft = DEV_LFT_SHADOW;
+            d->lft_mixed = true;
+        }
+    }
+    submit(sm);
 }
 
 // A switch whose ports are all in INIT has come up anew, though its LinearFDBTop may have been written since.

@@ -1009,11 +1009,41 @@ static void test_storms(void **state)
         fail_msg("%lu of %lu storms", failed, to - from + 1);
 }
 
+// Tables that were found and kept at a restart are audited as those that were written.
+static void test_found_tables_are_audited(void **state)
+{
+    struct rig r;
+    uint8_t was, now;
+    (void)state;
+    rig_init(&r, "rail-16", NULL);
+    r.opts.audit_interval_ns = 10 * MONO_S;
+    rig_up(&r);
+    rig_sweeps(&r, 1, 100);
+    rig_down(&r);
+    rig_up(&r);
+    rig_sweeps(&r, 1, 100);
+    uint64_t sw = fabric_switch(r.plan, 0)->guid;
+    uint16_t top = sm_fabric(r.sm)->top_lid;
+    uint8_t row[512];
+    row[0] = LFT_DROP;
+    for (uint16_t lid = 1; lid <= top; lid++)
+        assert_int_equal(sim_lft(r.sim, sw, lid, &row[lid]), 0);
+    was = row[top];
+    row[top] = (uint8_t)(was == 1 ? 2 : 1);
+    assert_int_equal(sim_set_lft(r.sim, sw, row, top + 1u, top), 0);
+    rig_run(&r, 30 * MONO_S);
+    assert_int_equal(rig_events_of(&r, "drift"), 1);
+    assert_int_equal(sim_lft(r.sim, sw, top, &now), 0);
+    assert_int_equal(now, was);
+    rig_done(&r);
+}
+
 int main(void)
 {
     if (getenv("TMPDIR") == NULL && access("/dev/shm", W_OK) == 0) // thousands of databases
         setenv("TMPDIR", "/dev/shm", 1);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_found_tables_are_audited),
         cmocka_unit_test(test_storms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
