@@ -299,8 +299,14 @@ bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct s
 {
     struct sm_port *a = &from->port[num];
 
-    if (a->peer != DEV_NONE && (to == NULL || a->peer != to->index || a->peer_num != far))
+    if (a->peer != DEV_NONE && (to == NULL || a->peer != to->index || a->peer_num != far)) {
+        struct sm_dev *left = sm->dev[a->peer];
         sm_unlink(sm, from, num);
+        if (left->reading) // its port may have been read, and not asked as this end was
+            sm_probe_ports(sm, left);
+        else if (dev_is_switch(left))
+            sm_partial_switch(sm, left);
+    }
     if (to == NULL || !to->here || far == 0 || far > to->ni.num_ports)
         return true;
     struct sm_port *z = &to->port[far];
