@@ -320,7 +320,7 @@ static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
         d->lft_mixed = true;
         return;
     }
-    d->lft = DEV_LFT_UNKNOWN;
+    d->lft_failed = true;
     p->sm->wave_failures++;
     refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE, r);
 }
@@ -379,9 +379,10 @@ static void top_finished(struct sm_pass *p)
     struct sm *sm = p->sm;
     for (uint32_t i = 0; i < sm->num_dev; i++)
         if (dev_here(sm, sm->dev[i]) && dev_is_switch(sm->dev[i])) {
-            sm->dev[i]->lft_mixed = false;
-            if (sm->dev[i]->lft != DEV_LFT_UNKNOWN)
-                sm->dev[i]->lft = DEV_LFT_SHADOW;
+            struct sm_dev *d = sm->dev[i];
+            bool shadow = !d->lft_failed && d->have_si && !d->too_small && d->node != ID_NONE;
+            d->lft_mixed = false;
+            d->lft = shadow ? DEV_LFT_SHADOW : DEV_LFT_UNKNOWN;
         }
     sm->tables_done = true;
     sm_tabled(sm);
@@ -425,6 +426,8 @@ static void wave_start(struct sm *sm)
 void sm_tables_start(struct sm *sm)
 {
     sm->wave = sm->wave_failures = 0;
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        sm->dev[i]->lft_failed = false;
     sm->tables_done = false;
     wave_start(sm);
 }

@@ -370,7 +370,7 @@ void sm_program_done(struct sm *sm)
     if (first)
         sm_event(sm, "fabric-up", "notice", "", "%s", sm->sweep.text);
     // A cable that moved during the sweep looks like a second device: look again.
-    if (sm->sweep.full && sm->duplicates != sm->duplicates_before)
+    if (sm->sweep.full && sm->duplicates > sm->duplicates_before)
         sm_resweep(sm, "duplicate-guid", false);
     sm_mcast_fabric_changed(sm);
     sm_route_job_free(sm);

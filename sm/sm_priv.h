@@ -111,6 +111,7 @@ struct sm_dev {
     bool too_small; // LinearFDBCap is below what the fabric needs: not routed through, no tables
     uint8_t silent; // time-outs in a row; SM_SILENT: nothing more is asked in this phase
     enum dev_lft lft, lft_before; // now; when the sweep began
+    bool lft_failed;              // a block of this sweep was not taken
     bool lft_mixed;               // blocks were written in a sweep that has not ended well
     struct sm_port *port;         // num_ports + 1; [0] unused for end nodes
 };
@@ -346,7 +347,7 @@ void sm_read_end_port(struct sm *sm, struct sm_dev *d, unsigned num); // PortInf
 struct sm_dev *sm_read_own(struct sm *sm, const struct mad_node_info *ni);
 // SwitchInfo, and all its ports after it. port0: PortInfo of port 0, when it has just been read; else NULL.
 void sm_read_switch(struct sm *sm, struct sm_dev *d, const uint8_t *port0);
-void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num);               // who is behind the port
+void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num); // who is behind the port
 void sm_probe_ports(struct sm *sm, struct sm_dev *d); // all that are up and have not been asked in this sweep
 static inline bool sm_is_probed(const struct sm *sm, const struct sm_port *p)
 {
@@ -373,8 +374,8 @@ bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct s
 bool sm_port_reset(const struct sm_port *p); // in INIT
 void sm_disc_reset(struct sm *sm);
 // notes.c
-#define NOTE_LIDS 1   // as the guid of notes: of the assignment of LIDs
-#define NOTE_ROUTES 2 // of the tables
+#define NOTE_LIDS 1    // as the guid of notes: of the assignment of LIDs
+#define NOTE_ROUTES 2  // of the tables
 #define NOTE_MASTERS 3 // of other managers
 void sm_note(struct sm *sm, uint64_t guid, enum finding_severity severity, const char *code,
              const char *where, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
