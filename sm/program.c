@@ -76,13 +76,21 @@ static void port_item(const struct sm_dev *d, unsigned num, uint8_t method, cons
         mad_port_info_encode(pi, it->data);
 }
 
-// Read again before it is asked again.
-static void retry(struct sm *sm, struct sm_dev *d, unsigned num)
+static void read_again(struct sm *sm, struct sm_dev *d, unsigned num)
 {
     if (dev_is_switch(d))
         sm_dirty_switch(sm, d, "set-failed");
     else
         sm_dirty_port(sm, d, num, "set-failed");
+}
+
+// Read again before it is asked again, and so is the far end: what it was believed to be may be why.
+static void retry(struct sm *sm, struct sm_dev *d, unsigned num)
+{
+    const struct sm_port *p = &d->port[num];
+    read_again(sm, d, num);
+    if (num > 0 && p->peer != DEV_NONE)
+        read_again(sm, sm->dev[p->peer], p->peer_num);
 }
 
 static void refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
