@@ -141,3 +141,11 @@ void sm_touch_none(struct sm *sm)
         touched_off(sm->dev[sm->touched.index[i]]);
     sm->touched.n = 0;
 }
+
+void sm_touch_again(struct sm *sm)
+{
+    for (uint32_t i = 0; i < sm->touched.n; i++) {
+        struct sm_dev *d = sm->dev[sm->touched.index[i]];
+        d->reading = d->changed = false;
+    }
+}

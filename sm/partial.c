@@ -463,7 +463,10 @@ void sm_partial_start(struct sm *sm)
     struct sm_dev_list marked = sm->dirty;
     uint8_t *what = xcalloc(marked.n ? marked.n : 1, 1);
 
-    sm_touch_none(sm);
+    if (sm->unfinished)
+        sm_touch_again(sm); // what it had touched is not in force yet
+    else
+        sm_touch_none(sm);
     sm_disc_reset(sm);
     sm->disc.level = MAD_MAX_HOPS; // no level waits for another
     sm->disc.pending = 1;

@@ -403,9 +403,12 @@ static void wave_finished(struct sm_pass *p)
     // Each wave is proved safe over the ones before: if a switch did not take its part, the sweep ends here.
     if (sm->wave + 1 < sm_route_plan(sm)->num_waves && sm->wave_failures > 0) {
         struct err e;
-        err_set(&e, -EIO, "tables",
+        err_set(&e, sm->sweep.full ? -EIO : -EAGAIN, "tables",
                 "a switch did not take the entries that had to go first; the rest was not written; sweeping "
                 "again");
+        for (uint32_t i = 0; i < sm->num_dev; i++)
+            if (sm->dev[i]->lft_failed)
+                sm_dirty_switch(sm, sm->dev[i], "unfinished");
         sm_sweep_failed(sm, &e);
         return;
     }

@@ -454,6 +454,8 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
             continue;
         }
         j->row_known[sw] = d->have_si;
+        if (d->lft_mixed) // written by a sweep that did not end well
+            d->lft = DEV_LFT_UNKNOWN;
         if (!d->touched && d->lft != DEV_LFT_UNKNOWN) {
             j->all_blank = false;
             continue;

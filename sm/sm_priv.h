@@ -189,6 +189,8 @@ struct sm {
 
     enum sm_state state;
     bool up, sweeping;
+    bool unfinished; // the last sweep, a partial one, could not write all tables: the next one goes on from
+                     // there
     struct err error;
     struct transport_port own; // as read at the start of the sweep
     uint16_t own_lid;
@@ -438,6 +440,7 @@ void sm_dirty_none(struct sm *sm);
 void sm_touch(struct sm *sm, struct sm_dev *d);
 void sm_touch_far_ends(struct sm *sm);
 void sm_touch_none(struct sm *sm);
+void sm_touch_again(struct sm *sm); // a sweep that goes on from an unfinished one
 // The device that has an end port with this LID in the last finished generation; NULL. *ret_num: that port.
 struct sm_dev *sm_dev_by_lid(struct sm *sm, uint16_t lid, unsigned *ret_num);
 // sa.c

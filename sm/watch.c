@@ -209,7 +209,8 @@ static bool still_down(struct sm *sm)
 static bool calm(const struct sm *sm)
 {
     const struct sm_sweep *last = sm_history(sm, 0);
-    return sm->up && sm->state == SM_MASTER && sm->fabric != NULL && last != NULL && last->ok;
+    return sm->up && sm->state == SM_MASTER && sm->fabric != NULL && last != NULL &&
+           (last->ok || sm->unfinished);
 }
 
 static void timer_fired(void *arg)
@@ -245,8 +246,8 @@ enum { LATER, SOON, AT_ONCE };
 
 int sm_urgency(const struct sm *sm, const char *cause)
 {
-    static const char *const soon[] = {"trap",   "switch-change", "switch-reset",         "switch-silent",
-                                       "unread", "late-answer",   "silent-device-answers"};
+    static const char *const soon[] = {"trap",   "switch-change", "switch-reset",          "switch-silent",
+                                       "unread", "late-answer",   "silent-device-answers", "unfinished"};
     (void)sm;
     if (strcmp(cause, "start") == 0 || strcmp(cause, "operator") == 0 || strcmp(cause, "handover") == 0 ||
         strncmp(cause, "master-", 7) == 0)
@@ -284,7 +285,7 @@ void sm_watch_swept(struct sm *sm)
     bool stuck = sm->set_failures > 0 && sm->set_failures >= sm->failures_before; // goes round in a circle
     if (s->ok && (changed || (sm->progress && !stuck)))
         *b = 0;
-    else if (!s->ok && sm->error.code == -ENETDOWN)
+    else if (!s->ok && (sm->error.code == -ENETDOWN || (sm->unfinished && sm->progress)))
         *b = 0; // costs two requests to ourselves; the cable may be in any moment
     else
         *b = *b == 0 ? 100 * MONO_MS : *b * 2 > BACKOFF_MAX ? BACKOFF_MAX : *b * 2;
