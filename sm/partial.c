@@ -276,7 +276,8 @@ void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t befo
     } else if (p->peer != DEV_NONE) {
         if (now == MAD_PORT_INIT && !sm_is_probed(sm, p))
             sm_probe(sm, d, num);
-    } else if (now != before || (now == MAD_PORT_INIT && p->excluded != PORT_INCLUDED)) {
+    } else if (!sm_is_probed(sm, p) &&
+               (now != before || (now == MAD_PORT_INIT && p->excluded != PORT_INCLUDED))) {
         // What was left out stays in INIT: nothing tells whether somebody else is there by now.
         p->was_silent |= p->excluded == PORT_EXCLUDED_PEER_SILENT;
         p->excluded = PORT_INCLUDED;
@@ -514,6 +515,9 @@ void sm_partial_over(void *arg)
             mute(sm, d);
         d->asking = d->suspect = false;
     }
+    for (uint32_t i = 0; i < sm->disc.num_again; i++) // reading was cut short
+        sm_dirty_probe(sm, sm->dev[sm->disc.again[i].dev], sm->disc.again[i].num, "unread");
+    sm->disc.num_again = 0;
     bool gone = sm_reach(sm, true);
     if (gone && sm->duplicates > 0)
         look_at_duplicates(sm);
