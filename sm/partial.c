@@ -76,6 +76,9 @@ static void led_astray(struct sm *sm, struct sm_dev *d)
         return;
     suspect(sm, d);
     sm_dirty_switch(sm, d, "unread");
+    if (d->parent < sm->num_dev &&
+        sm->dev[d->parent]->here) // somebody else is behind its last link, without a trace
+        sm_dirty_probe(sm, sm->dev[d->parent], d->parent_port, "unread");
     ask_over(sm, d);
     sm_disc_check(sm);
 }

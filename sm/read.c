@@ -254,7 +254,7 @@ static void port_known(struct sm *sm, struct sm_dev *d, unsigned num, const uint
     if (pi.port_state == MAD_PORT_INIT || pi.port_state == MAD_PORT_DOWN)
         p->not_kept = 0; // the port was reset since: ask again
     if (pi.port_state == MAD_PORT_ACTIVE)
-        p->fails = 0;
+        p->fails = p->idle = 0;
     if (dev_is_switch(d) && num == 0 && d->lft == DEV_LFT_SHADOW &&
         (pi.lid != before.lid || pi.master_sm_lid != before.master_sm_lid))
         d->lft = DEV_LFT_UNKNOWN; // it was reset, or somebody else was there

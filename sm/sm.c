@@ -343,6 +343,28 @@ void sm_publish(struct sm *sm)
     sm_mcast_fabric_changed(sm);
 }
 
+#define IDLE_LOOKS 3
+
+// A link that the sweep has worked on and that is not ACTIVE in the end is looked at again.
+static void look_at_idle_links(struct sm *sm)
+{
+    for (uint32_t i = 0; i < sm->touched.n; i++) {
+        struct sm_dev *d = sm->dev[sm->touched.index[i]];
+        for (unsigned num = 1; d->here && num <= d->ni.num_ports; num++) {
+            struct sm_port *p = &d->port[num];
+            const struct sm_port *z = p->peer != DEV_NONE ? &sm->dev[p->peer]->port[p->peer_num] : NULL;
+            if (z == NULL || !sm_port_up(p) || !z->known || p->excluded != PORT_INCLUDED ||
+                (p->info[32] & 0x0f) == MAD_PORT_ACTIVE || p->idle >= IDLE_LOOKS)
+                continue;
+            if ((!dev_is_switch(d) && p->lid == 0) || (!dev_is_switch(sm->dev[p->peer]) && z->lid == 0))
+                continue; // told: no LID is left for it
+            p->idle++;
+            sm_dirty_port(sm, d, num, "not-active");
+            sm_dirty_port(sm, sm->dev[p->peer], p->peer_num, "not-active");
+        }
+    }
+}
+
 void sm_program_done(struct sm *sm)
 {
     // States as they are after programming; same nodes, same order.
@@ -364,6 +386,7 @@ void sm_program_done(struct sm *sm)
     sm->error.code = 0;
     tell_changes(sm, old, now);
     tell_not_kept(sm);
+    look_at_idle_links(sm);
     snprintf(sm->sweep.text, sizeof(sm->sweep.text),
              "%u nodes, %u switches, %u links; %s; %llu table blocks and %llu port settings written%s",
              now->num_nodes, now->num_switches, now->num_links, sm->tables->engine,

@@ -61,6 +61,7 @@ struct sm_port {
     uint32_t probed, met; // ids of the sweep (low bits) that asked for / met who is behind it, at either end
     uint8_t peer_num;
     uint8_t excluded; // enum port_excluded
+    uint8_t idle;     // sweeps in a row that ended without it being ACTIVE, for no known reason
     uint8_t fails;    // sweeps in a row in which it did not take its PortInfo; PORT_STUCK: not routed over
     bool known;       // info was read and is not void
     bool was_silent;  // nobody answered behind it in the last sweep

@@ -149,6 +149,13 @@ static bool local_port_changed(struct sm *sm)
            now.port_guid != sm->own.port_guid;
 }
 
+// The port is up, and who is behind it has not answered, or was not heard.
+static bool nobody_known(const struct sm_port *p)
+{
+    return p->excluded == PORT_EXCLUDED_PEER_SILENT ||
+           (p->excluded == PORT_INCLUDED && p->peer == DEV_NONE && sm_port_up(p));
+}
+
 static void light_begin(struct sm *sm)
 {
     sm->light.running = true;
@@ -166,7 +173,7 @@ static void light_begin(struct sm *sm)
             sm->light.pending++;
             sm_request(sm, d, 0, MAD_METHOD_GET, MAD_ATTR_SWITCH_INFO, 0, NULL, light_switch_done, NULL, i);
             for (unsigned num = 1; num <= d->ni.num_ports; num++)
-                if (d->port[num].excluded == PORT_EXCLUDED_PEER_SILENT)
+                if (nobody_known(&d->port[num]))
                     probe_exception(sm, d, num);
         }
         int num = unknown_port(sm, d);
