@@ -91,6 +91,8 @@ static void retry(struct sm *sm, struct sm_dev *d, unsigned num)
     read_again(sm, d, num);
     if (num > 0 && p->peer != DEV_NONE)
         read_again(sm, sm->dev[p->peer], p->peer_num);
+    if (num > 0 && dev_is_switch(d)) // perhaps somebody else is behind it now
+        sm_dirty_probe(sm, d, num, "set-failed");
 }
 
 static void refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
