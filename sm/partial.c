@@ -495,7 +495,8 @@ void sm_partial_start(struct sm *sm)
     sm_disc_check(sm);
 }
 
-// A port at which a second device with a known GUID was left out: the first one may have gone.
+// A port at which a second device with a known GUID was left out: the first one may have gone, or never was
+// where it was believed to be.
 static void look_at_duplicates(struct sm *sm)
 {
     for (uint32_t i = 0; i < sm->num_dev; i++)
@@ -522,7 +523,7 @@ void sm_partial_over(void *arg)
         sm_dirty_probe(sm, sm->dev[sm->disc.again[i].dev], sm->disc.again[i].num, "unread");
     sm->disc.num_again = 0;
     bool gone = sm_reach(sm, true);
-    if (gone && sm->duplicates > 0)
+    if (gone || sm->disc.unlinked)
         look_at_duplicates(sm);
     sm_discovered(sm);
 }

@@ -533,6 +533,7 @@ void sm_unlink(struct sm *sm, struct sm_dev *d, unsigned num)
     p->peer = DEV_NONE;
     p->probed = 0;
     d->changed = z->changed = true;
+    sm->disc.unlinked = true;
     sm_touch(sm, d);
     sm_touch(sm, z);
 }
