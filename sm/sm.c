@@ -261,11 +261,11 @@ void sm_sweep_failed(struct sm *sm, const struct err *e)
     }
     bool repeated = sm->error.code == e->code && strcmp(sm->error.text, e->text) == 0;
     sm->error = *e;
-    sm->unfinished = e->code == -EAGAIN;
+    sm->unfinished = e->code == -EAGAIN ? sm->unfinished + 1 : 0;
     if (e->code == -ENETDOWN || (sm->state == SM_DISCOVERING && e->code != -EBUSY))
         sm->up = false;
     snprintf(sm->sweep.text, sizeof(sm->sweep.text), "%s", e->text);
-    if (!repeated && e->code != -EBUSY && !sm->unfinished)
+    if (e->code != -EBUSY && (sm->unfinished == 0 ? !repeated : sm->unfinished == UNFINISHED_MAX))
         sm_event(sm, "sweep-failed", "error", e->where, "%s", e->text);
     sweep_end(sm, false);
 }
@@ -382,7 +382,7 @@ void sm_program_done(struct sm *sm)
     fabric_unref(sm->next_fabric);
     sm->next_fabric = NULL;
     sm->up = true;
-    sm->unfinished = false;
+    sm->unfinished = 0;
     sm->error.code = 0;
     tell_changes(sm, old, now);
     tell_not_kept(sm);

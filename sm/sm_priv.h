@@ -43,6 +43,7 @@
 #define SM_NODES_MAX 65536   // what the model holds
 #define SM_PORTS_MAX 1048576
 #define PORT_STUCK 2
+#define UNFINISHED_MAX 4 // then everything is read
 #define SM_LIGHT_GEN 1   // requests of a light sweep in the engine
 #define SM_PARTIAL_GEN 2 // of a partial sweep's reading
 #define SM_ASK_GEN 3     // its questions to switches; they outlive it
@@ -190,8 +191,8 @@ struct sm {
 
     enum sm_state state;
     bool up, sweeping;
-    bool unfinished; // the last sweep, a partial one, could not write all tables: the next one goes on from
-                     // there
+    uint8_t
+        unfinished; // partial sweeps in a row that could not write all tables: the next goes on from there
     struct err error;
     struct transport_port own; // as read at the start of the sweep
     uint16_t own_lid;

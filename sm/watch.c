@@ -217,7 +217,7 @@ static bool calm(const struct sm *sm)
 {
     const struct sm_sweep *last = sm_history(sm, 0);
     return sm->up && sm->state == SM_MASTER && sm->fabric != NULL && last != NULL &&
-           (last->ok || sm->unfinished);
+           (last->ok || (sm->unfinished > 0 && sm->unfinished < UNFINISHED_MAX));
 }
 
 static void timer_fired(void *arg)
@@ -292,7 +292,7 @@ void sm_watch_swept(struct sm *sm)
     bool stuck = sm->set_failures > 0 && sm->set_failures >= sm->failures_before; // goes round in a circle
     if (s->ok && (changed || (sm->progress && !stuck)))
         *b = 0;
-    else if (!s->ok && (sm->error.code == -ENETDOWN || (sm->unfinished && sm->progress)))
+    else if (!s->ok && (sm->error.code == -ENETDOWN || (sm->unfinished > 0 && sm->progress)))
         *b = 0; // costs two requests to ourselves; the cable may be in any moment
     else
         *b = *b == 0 ? 100 * MONO_MS : *b * 2 > BACKOFF_MAX ? BACKOFF_MAX : *b * 2;
