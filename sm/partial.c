@@ -505,6 +505,15 @@ static void look_at_duplicates(struct sm *sm)
                 sm_dirty_probe(sm, sm->dev[i], num, "duplicate-guid");
 }
 
+// Nobody is reached any more: that is about our own link, and no news of the fabric.
+static bool alone(const struct sm *sm)
+{
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (sm->dev[i]->here && i != sm->own_dev)
+            return false;
+    return sm->fabric->num_nodes > 1;
+}
+
 void sm_partial_over(void *arg)
 {
     struct sm *sm = arg;
@@ -523,6 +532,13 @@ void sm_partial_over(void *arg)
         sm_dirty_probe(sm, sm->dev[sm->disc.again[i].dev], sm->disc.again[i].num, "unread");
     sm->disc.num_again = 0;
     bool gone = sm_reach(sm, true);
+    if (alone(sm)) {
+        struct err e;
+        err_set(&e, -EHOSTUNREACH, sm->transport->name, "nobody answers any more; looking at the local port");
+        sm_resweep(sm, "local-port", false);
+        sm_sweep_failed(sm, &e);
+        return;
+    }
     if (gone || sm->disc.unlinked)
         look_at_duplicates(sm);
     sm_discovered(sm);
