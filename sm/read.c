@@ -19,7 +19,7 @@
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
 
-#define SILENT_TIMEOUT (500 * MONO_MS) // one try: the light sweep asks again
+#define SILENT_TIMEOUT (500 * MONO_MS) // the light sweep asks again
 
 struct sm_read { // a request on its way; recycled, owned by the sm
     struct sm *sm;
@@ -704,7 +704,7 @@ void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num)
     q.path = &path;
     q.device = sm_probe_key(d, num); // who answers is not known yet
     q.timeout_ns = silent ? SILENT_TIMEOUT : 0;
-    q.retries = silent ? 0 : -1;
+    q.retries = !silent ? -1 : sm->sweep.full ? 0 : 1;
     mad_engine_send(sm->engine, &q);
 }
 

@@ -348,8 +348,10 @@ void sm_watch_arm(struct sm *sm)
     if (sm->sweeping)
         return;
     if (sm->light.running) { // it may wait for seconds on the far side of the link that the trap is about
+        bool others_too =
+            strcmp(sm->dirty_cause != NULL ? sm->dirty_cause : "", "silent-device-answers") == 0;
         if ((sm->resweep && sm_urgency(sm, sm->resweep_cause) > LATER) ||
-            (partial && sm_urgency(sm, sm->dirty_cause) > LATER))
+            (partial && !others_too && sm_urgency(sm, sm->dirty_cause) > LATER)) // others may answer as well
             mad_engine_cancel_gen(sm->engine, SM_LIGHT_GEN);
         return;
     }
