@@ -26,7 +26,11 @@
 #include "mad/mad.h"
 #include "tests/whole/rig.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#define SEEDS 50 // ten times as slow
+#else
 #define SEEDS 1000
+#endif
 #define SEEDS_LONG 20000
 #define QUIET_S 62     // longer than the longest pause between two sweeps
 #define DEADLINE_S 600 // by which it is quiet
