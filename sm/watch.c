@@ -5,7 +5,7 @@
 // A light sweep is one Get(SwitchInfo) per switch (PortStateChange says that a port of it changed; a top
 // below what was written, that it was reset) and one request for each exception: a port that is up with
 // silence behind it, a device without a description or with a port that does not tell its PortInfo. A change
-// asks for a sweep of the whole fabric. Sweeps that follow each other without finding or achieving anything
+// leads to a partial sweep. Sweeps that follow each other without finding or achieving anything
 // are spaced out, up to a minute.
 #include <errno.h>
 #include <string.h>
