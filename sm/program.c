@@ -2,11 +2,9 @@
 // The phases that write: ports' settings, forwarding tables, link states.
 //
 //     configure  our own port first (everybody else is told its LID), then P_Keys and PortInfo of every
-//     touched
-//                port that is connected; a port in INIT goes to ARMED with the same Set
+//                touched port that is connected; a port in INIT goes to ARMED with the same Set
 //     tables     the plan's waves, from the destinations outward, then LinearFDBTop and LifeTimeValue: the
-//     top
-//                rises after the blocks below it are there
+//                top rises after the blocks below it are there
 //     links      switch-to-switch links ACTIVE, once both ends are ARMED
 //     hosts      links of end nodes ACTIVE, last: routes both ways are there when a host wakes
 //
