@@ -114,8 +114,6 @@ void sm_heard(struct sm *sm, struct sm_dev *d, const struct mad_result *r)
         mad_engine_cancel_device(sm->engine, d->guid);
 }
 
-// --- levels ---
-
 // --- directed routes ---
 
 static bool end_dead(const struct sm_port *p)

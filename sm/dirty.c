@@ -3,7 +3,6 @@
 // sweeps that could not finish with a device, and taken by the next partial sweep. What a sweep has read or
 // joined itself is "touched": only that is configured.
 #include <stdlib.h>
-#include <string.h>
 
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
@@ -23,7 +22,7 @@ static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *caus
     if (d->dirty == 0)
         list_add(&sm->dirty, d);
     d->dirty |= what;
-    if (!sm->dirty_asked || sm_urgency(sm, cause) > sm_urgency(sm, sm->dirty_cause)) {
+    if (!sm->dirty_asked || sm_cause(cause)->urgency > sm_cause(sm->dirty_cause)->urgency) {
         if (!sm->dirty_asked)
             sm->dirty_since = loop_now_precise(sm->loop);
         sm->dirty_cause = cause;
@@ -33,9 +32,10 @@ static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *caus
     }
     if (news && !sm->sweeping)
         sm_watch_arm(sm);
-    else if (news && sm_is_urgent(sm, cause)) // what an adapter tells of itself can wait for what is read now
+    else if (news && sm_cause(cause)->urgency >=
+                         SM_SOON) // what an adapter tells of itself can wait for what is read now
         sm_partial_hurry(sm);
-    if (sm->sweeping && sm->up && strcmp(cause, "trap") == 0)
+    if (sm->sweeping && sm->up && sm_cause(cause)->news)
         sm_pass_hurry(sm, false);
 }
 

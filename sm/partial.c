@@ -112,21 +112,28 @@ static void unanswered(struct sm *sm, struct sm_dev *d, const struct mad_result 
 }
 
 static void ask_by(struct sm *sm, struct sm_dev *d, bool other, uint16_t attr_id, mad_done_fn *done);
-static void named_done(struct sm *sm, uint64_t guid, const struct mad_result *r, bool other)
+// The device that a question has come back from, if its answer is the first.
+static struct sm_dev *asked(struct sm *sm, uint64_t guid, const struct mad_result *r)
 {
     struct sm_dev *d = sm_dev_find(sm, guid);
-    struct mad_node_info ni;
 
     if (d == NULL || d->asks == 0)
-        return;
+        return NULL;
     d->asks--;
-    if (r->status != 0 || r->mad_status != 0) {
-        unanswered(sm, d, r);
+    if (r->status == 0 && r->mad_status == 0)
+        return d->ask_answered ? NULL : d;
+    unanswered(sm, d, r);
+    return NULL;
+}
+
+static void named_done(struct sm *sm, uint64_t guid, const struct mad_result *r, bool other)
+{
+    struct sm_dev *d = asked(sm, guid, r);
+    struct mad_node_info ni;
+
+    if (d == NULL)
         return;
-    }
     mad_node_info_decode(r->data, &ni);
-    if (d->ask_answered)
-        return;
     if (ni.node_guid == d->guid)
         answers_by(sm, d, other ? &d->other_path : &d->ask_path, NULL);
     else
@@ -146,19 +153,12 @@ static void named_other(void *arg, uint64_t user, const struct mad_result *r)
 // The LID tells that it is the switch that was meant. One that was reset has none and is asked for its name.
 static void ask_done(struct sm *sm, uint64_t guid, const struct mad_result *r, bool other)
 {
-    struct sm_dev *d = sm_dev_find(sm, guid);
+    struct sm_dev *d = asked(sm, guid, r);
     struct mad_port_info pi;
 
-    if (d == NULL || d->asks == 0)
+    if (d == NULL)
         return;
-    d->asks--;
-    if (r->status != 0 || r->mad_status != 0) {
-        unanswered(sm, d, r);
-        return;
-    }
     mad_port_info_decode(r->data, &pi);
-    if (d->ask_answered)
-        return;
     if (pi.lid != 0 && pi.lid == d->port[0].lid) {
         answers_by(sm, d, other ? &d->other_path : &d->ask_path, r->data);
     } else {
@@ -388,11 +388,7 @@ static void read_marked(struct sm *sm, struct sm_dev *d, uint8_t what)
 // A sweep that has nothing to write waits for those that are merely slow, until something else happens.
 static bool may_wait(const struct sm *sm)
 {
-    static const char *const slow[] = {"unread", "late-answer", "silent-device-answers"};
-    bool may = false;
-    for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++)
-        may |= strcmp(sm->sweep.cause, slow[i]) == 0;
-    if (!may || sm->disc.graces >= GRACES_MAX || sm->dirty_asked || sm->resweep)
+    if (!sm_cause(sm->sweep.cause)->slow || sm->disc.graces >= GRACES_MAX || sm->dirty_asked || sm->resweep)
         return false;
     for (uint32_t i = 0; i < sm->touched.n; i++)
         if (sm->dev[sm->touched.index[i]]->changed)

@@ -477,7 +477,7 @@ void sm_start(struct sm *sm)
 void sm_resweep(struct sm *sm, const char *cause, bool reroute)
 {
     sm->reroute |= reroute;
-    if (sm->resweep && sm_urgency(sm, cause) <= sm_urgency(sm, sm->resweep_cause))
+    if (sm->resweep && sm_cause(cause)->urgency <= sm_cause(sm->resweep_cause)->urgency)
         return; // under way already: asking again may not put it off
     sm->resweep_cause = cause;
     sm->resweep = true;

@@ -306,7 +306,6 @@ void sm_phase(struct sm *sm, const char *name); // ends the running phase, begin
 void sm_event(struct sm *sm, const char *kind, const char *severity, const char *subject, const char *fmt,
               ...) __attribute__((format(printf, 5, 6)));
 void sm_sweep_failed(struct sm *sm, const struct err *e);
-void sm_sweep_finished(struct sm *sm);
 void sm_discovered(struct sm *sm); // discover.c -> the phases that follow
 void sm_configured(struct sm *sm); // program.c
 void sm_publish(struct sm *sm);    // tables and switch links are in place: they are in force
@@ -478,11 +477,22 @@ void sm_info_asked(struct sm *sm, const uint8_t *mad, const struct mad_addr *fro
 // watch.c
 void sm_watch_init(struct sm *sm);
 void sm_watch_done(struct sm *sm);
-void sm_watch_swept(struct sm *sm);                        // a sweep has ended: was it of use?
-void sm_watch_arm(struct sm *sm);                          // sets the timer for what comes next
-bool sm_is_urgent(const struct sm *sm, const char *cause); // it may not wait for what is slow
-int sm_urgency(const struct sm *sm, const char *cause); // what was asked for goes before what is less urgent
-void sm_sweep_begin_asked(struct sm *sm);               // sm.c: begins the sweep that was asked for
-void sm_sweep_begin_partial(struct sm *sm);             // sm.c: reads what is marked
+void sm_watch_swept(struct sm *sm); // a sweep has ended: was it of use?
+void sm_watch_arm(struct sm *sm);   // sets the timer for what comes next
+enum sm_urgency {
+    SM_LATER,    // with growing pauses while sweeps bring nothing
+    SM_TOGETHER, // when the light sweep that found it has ended: it may find more of the kind
+    SM_SOON,     // the light sweep, and what is slow, do not hold it up
+    SM_AT_ONCE,
+};
+struct sm_cause {
+    const char *name;
+    enum sm_urgency urgency;
+    bool slow; // the sweep may wait for slow devices, while nothing else has to be done
+    bool news; // of the fabric, from outside: a sweep that is writing does not let a dead device hold it up
+};
+const struct sm_cause *sm_cause(const char *name); // of a sweep; never NULL
+void sm_sweep_begin_asked(struct sm *sm);          // sm.c: begins the sweep that was asked for
+void sm_sweep_begin_partial(struct sm *sm);        // sm.c: reads what is marked
 
 #endif

@@ -249,25 +249,29 @@ static void timer_fired(void *arg)
     sm_sweep_begin_asked(sm);
 }
 
-enum { LATER, SOON, AT_ONCE };
-
-int sm_urgency(const struct sm *sm, const char *cause)
+// What leads to a sweep. Causes that are not here can wait.
+const struct sm_cause *sm_cause(const char *name)
 {
-    static const char *const soon[] = {"trap",   "switch-change", "switch-reset",          "switch-silent",
-                                       "unread", "late-answer",   "silent-device-answers", "unfinished"};
-    (void)sm;
-    if (strcmp(cause, "start") == 0 || strcmp(cause, "operator") == 0 || strcmp(cause, "handover") == 0 ||
-        strncmp(cause, "master-", 7) == 0)
-        return AT_ONCE;
-    for (size_t i = 0; i < sizeof(soon) / sizeof(soon[0]); i++)
-        if (strcmp(cause, soon[i]) == 0)
-            return SOON;
-    return LATER;
-}
+    static const struct sm_cause row[] = {
+        {"start", SM_AT_ONCE, false, false},
+        {"operator", SM_AT_ONCE, false, false},
+        {"handover", SM_AT_ONCE, false, false},
+        {"trap", SM_SOON, false, true},
+        {"switch-change", SM_SOON, false, false},
+        {"switch-reset", SM_SOON, false, false},
+        {"switch-silent", SM_SOON, false, false},
+        {"unfinished", SM_SOON, false, false},
+        {"unread", SM_SOON, true, false},
+        {"late-answer", SM_SOON, true, false},
+        {"silent-device-answers", SM_TOGETHER, true, false},
+    };
+    static const struct sm_cause other = {"", SM_LATER, false, false},
+                                 master = {"", SM_AT_ONCE, false, false};
 
-bool sm_is_urgent(const struct sm *sm, const char *cause)
-{
-    return sm_urgency(sm, cause) > LATER;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+        if (strcmp(name, row[i].name) == 0)
+            return &row[i];
+    return strncmp(name, "master-", 7) == 0 ? &master : &other;
 }
 
 // A switch that says again and again that a port of it has changed, when none has, is asked less and less
@@ -322,18 +326,18 @@ static bool fresh_switch(const struct sm *sm)
 // useful they look, there is no more than one a second for long.
 static int64_t sweep_delay(const struct sm *sm, const char *cause)
 {
-    int urgency = sm->reroute ? AT_ONCE : sm_urgency(sm, cause);
+    enum sm_urgency urgency = sm->reroute ? SM_AT_ONCE : sm_cause(cause)->urgency;
     int64_t since = mono_sub(loop_now(sm->loop), sm->light.ended), ns = sm->light.backoff_ns;
 
-    if (urgency == AT_ONCE)
+    if (urgency == SM_AT_ONCE)
         return 0;
     if (since > 10 * MONO_S && since > 4 * ns)
         ns = 0;
-    if (urgency == SOON)
+    if (urgency != SM_LATER)
         ns = fresh_switch(sm)
                  ? 0
                  : (ns > MONO_S ? MONO_S : ns) - since; // the pause counts from the last sweep's end
-    if (urgency == SOON && ns < TRAP_SETTLE)
+    if (urgency != SM_LATER && ns < TRAP_SETTLE)
         ns = TRAP_SETTLE;
     if (sm->light.burst >= BURST && ns < MONO_S)
         ns = MONO_S;
@@ -348,10 +352,8 @@ void sm_watch_arm(struct sm *sm)
     if (sm->sweeping)
         return;
     if (sm->light.running) { // it may wait for seconds on the far side of the link that the trap is about
-        bool others_too =
-            strcmp(sm->dirty_cause != NULL ? sm->dirty_cause : "", "silent-device-answers") == 0;
-        if ((sm->resweep && sm_urgency(sm, sm->resweep_cause) > LATER) ||
-            (partial && !others_too && sm_urgency(sm, sm->dirty_cause) > LATER)) // others may answer as well
+        if ((sm->resweep && sm_cause(sm->resweep_cause)->urgency >= SM_SOON) ||
+            (partial && sm_cause(sm->dirty_cause)->urgency >= SM_SOON))
             mad_engine_cancel_gen(sm->engine, SM_LIGHT_GEN);
         return;
     }
