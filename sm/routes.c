@@ -278,10 +278,11 @@ static void work(void *arg, struct par *par)
     }
     if (!prove(j, &v))
         return;
-    make_stamp(j);
     tables_seal(j->old, false);
     j->status = route_plan_proved(j->fabric, j->old, j->row_known, j->blank, j->result.tables, j->new_state,
                                   par, &j->plan, &j->err);
+    if (j->status == 0 && (j->plan->num_waves > 0 || j->proved == NULL))
+        make_stamp(j);
     if (j->status == 0 && j->proved != NULL)
         j->moved = route_paths_moved(j->fabric, j->old, j->result.tables, par);
 }
@@ -317,7 +318,7 @@ static void done(void *arg)
         sm_sweep_failed(sm, &j->err);
         return;
     }
-    if (j->plan->num_waves > 0 || j->proved == NULL)
+    if (j->stamp != NULL)
         stamp_tables(j);
     if (j->result.replaced)
         sm_event(sm, "routes-replaced", "warning", "", "%s", j->result.why);
