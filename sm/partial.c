@@ -117,6 +117,7 @@ static struct sm_dev *asked(struct sm *sm, uint64_t guid, const struct mad_resul
 {
     struct sm_dev *d = sm_dev_find(sm, guid);
 
+    sm->disc.heard |= r->status == 0;
     if (d == NULL || d->asks == 0)
         return NULL;
     d->asks--;
@@ -372,12 +373,10 @@ static void read_marked(struct sm *sm, struct sm_dev *d, uint8_t what)
 {
     if (!d->here) // whoever sees it again reads it
         return;
-    if (what & DIRTY_MUTE) {
-        mute(sm, d);
-        return;
-    }
+    if (what & DIRTY_MUTE)
+        d->gave_up = true; // asked once more, with those around it
     sm_touch(sm, d);
-    if ((what & DIRTY_SWITCH) && dev_is_switch(d))
+    if ((what & (DIRTY_SWITCH | DIRTY_MUTE)) && dev_is_switch(d))
         sm_partial_switch(sm, d);
     if (what & DIRTY_PORTS)
         read_ports(sm, d);
@@ -501,13 +500,22 @@ static void look_at_duplicates(struct sm *sm)
                 sm_dirty_probe(sm, sm->dev[i], num, "duplicate-guid");
 }
 
-// Nobody is reached any more: that is about our own link, and no news of the fabric.
+// Nobody has answered, and a switch would have to be given up for it: that is about our own link, and no news
+// of the fabric.
 static bool alone(const struct sm *sm)
 {
-    for (uint32_t i = 0; i < sm->num_dev; i++)
-        if (sm->dev[i]->here && i != sm->own_dev)
-            return false;
-    return sm->fabric->num_nodes > 1;
+    for (uint32_t i = 0; i < sm->touched.n && !sm->disc.heard; i++)
+        if (sm->dev[sm->touched.index[i]]->suspect && sm->dev[sm->touched.index[i]]->gave_up)
+            return true;
+    return false;
+}
+
+static void look_at_own_link(struct sm *sm)
+{
+    struct err e;
+    err_set(&e, -EHOSTUNREACH, sm->transport->name, "nobody answers any more; looking at the local port");
+    sm_resweep(sm, "local-port", false);
+    sm_sweep_failed(sm, &e);
 }
 
 void sm_partial_over(void *arg)
@@ -518,23 +526,21 @@ void sm_partial_over(void *arg)
     sm->disc.over = true;
     loop_timer_cancel(&sm->disc.grace);
     mad_engine_cancel_gen(sm->engine, SM_PARTIAL_GEN);
+    bool own_link = alone(sm);
     for (uint32_t i = 0; i < sm->touched.n; i++) {
         struct sm_dev *d = sm->dev[sm->touched.index[i]];
-        if (d->suspect && d->gave_up)
+        if (d->suspect && d->gave_up && !own_link)
             mute(sm, d);
         d->asking = d->suspect = false;
     }
     for (uint32_t i = 0; i < sm->disc.num_again; i++) // reading was cut short
         sm_dirty_probe(sm, sm->dev[sm->disc.again[i].dev], sm->disc.again[i].num, "unread");
     sm->disc.num_again = 0;
-    bool gone = sm_reach(sm, true);
-    if (alone(sm)) {
-        struct err e;
-        err_set(&e, -EHOSTUNREACH, sm->transport->name, "nobody answers any more; looking at the local port");
-        sm_resweep(sm, "local-port", false);
-        sm_sweep_failed(sm, &e);
+    if (own_link) {
+        look_at_own_link(sm);
         return;
     }
+    bool gone = sm_reach(sm, true);
     if (gone || sm->disc.unlinked)
         look_at_duplicates(sm);
     sm_discovered(sm);

@@ -125,6 +125,7 @@ static void read_done(void *arg, uint64_t user, const struct mad_result *r)
             leave(sm, d, &was);
         return;
     }
+    sm->disc.heard |= r->status == 0;
     if (was.kind != READ_PROBE) // that is about whoever is behind the port
         sm_heard(sm, d, r);
     was.answer(sm, d, was.num, r);

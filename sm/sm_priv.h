@@ -234,6 +234,7 @@ struct sm {
         bool finishing, over;
         uint32_t nodes, switches, ports; // seen so far
         // of a partial sweep
+        bool heard;              // somebody has answered
         bool unlinked;           // a link was taken back
         bool routes_stale;       // a link was found down since the routes were made
         struct loop_timer grace; // for what is late
