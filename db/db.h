@@ -37,6 +37,9 @@ struct db_open_report {
 // dir: the state directory (made if missing, 0700). NULL and *e when it cannot be used at all: not writable,
 // locked by another weftd (says its pid), newer schema.
 struct db *db_open(struct loop *l, const char *dir, struct db_open_report *ret, struct err *e);
+// From now on the loop waits for what it has asked for: completions come in the order of the requests and at
+// the same moment of each repetition in virtual time. Before the first request.
+void db_in_order(struct db *db);
 // Writes what is queued, then closes. done() of what is outstanding runs inside, so whoever went before must
 // have called db_cancel(). NULL is fine.
 void db_close(struct db *db);

@@ -125,9 +125,13 @@ struct db {
 
     struct db_completion outstanding; // [loop] ring of all
     bool closing;                     // [loop]
+    bool in_order;                    // [loop]
+    struct loop_task settle;          // [loop]
+    uint64_t asked;                   // [loop] completions
+    uint64_t told;                    // [mu] of these
 
     pthread_mutex_t mu;
-    pthread_cond_t wake, flushed;
+    pthread_cond_t wake, flushed, tell;
     struct db_req_list queue;                      // [mu]
     struct db_completion *ready, **ready_tail;     // [mu]
     bool stop, poke;                               // [mu] poke: try now although writing fails
@@ -174,6 +178,7 @@ void db_req_list_add(struct db_req_list *l, struct db_req *r);
 void db_req_submit(struct db *db, struct db_req *r, int status);
 struct db_req *db_req_new(struct db *db, enum db_kind kind, const char *fabric, db_done_fn *done, void *arg);
 int db_req_check(const char *fabric, size_t n); // name and number of items are within bounds
+void db_settle(void *arg);                      // [loop] waits for all that was asked and delivers it
 void db_deliver(struct db *db);                 // [loop] runs what is in ready, and logs the writer's notes
 void db_tell(struct db *db, struct db_req *r, int status); // any thread
 

@@ -349,7 +349,9 @@ static int open_file(struct db *db, struct db_open_report *rep, struct err *e)
 
 static void on_wake(void *arg)
 {
-    db_deliver(arg);
+    struct db *db = arg;
+    if (!db->in_order)
+        db_deliver(db);
 }
 
 static struct db *db_new(struct loop *l, const char *dir)
@@ -365,6 +367,8 @@ static struct db *db_new(struct loop *l, const char *dir)
     db_req_list_init(&db->kept);
     pthread_mutex_init(&db->mu, NULL);
     pthread_mutex_init(&db->conn_mu, NULL);
+    pthread_cond_init(&db->tell, NULL);
+    loop_task_init(&db->settle, "db", db_settle, db);
     db->waker = loop_waker_new(l, "db", on_wake, db);
     return db;
 }
@@ -387,6 +391,8 @@ static void db_free(struct db *db)
     if (db->lock_fd >= 0)
         close(db->lock_fd);
     loop_waker_free(db->waker);
+    loop_unpost(db->loop, &db->settle);
+    pthread_cond_destroy(&db->tell);
     pthread_mutex_destroy(&db->mu);
     pthread_mutex_destroy(&db->conn_mu);
     free(db->dir);

@@ -54,6 +54,9 @@ static struct db_completion *completion_new(struct db *db, db_done_fn *done, voi
     c->next = &db->outstanding;
     c->prev->next = c->next->prev = c;
     loop_hold(db->loop);
+    db->asked++;
+    if (db->in_order)
+        loop_post(db->loop, &db->settle);
     return c;
 }
 
@@ -67,6 +70,8 @@ void db_tell(struct db *db, struct db_req *r, int status)
     c->status = status;
     *db->ready_tail = c;
     db->ready_tail = &c->next_ready;
+    db->told++;
+    pthread_cond_signal(&db->tell);
     pthread_mutex_unlock(&db->mu);
     loop_waker_signal(db->waker);
 }
@@ -107,6 +112,21 @@ void db_deliver(struct db *db)
         free(c);
         c = next;
     }
+}
+
+void db_settle(void *arg)
+{
+    struct db *db = arg;
+    pthread_mutex_lock(&db->mu);
+    while (db->told < db->asked)
+        pthread_cond_wait(&db->tell, &db->mu);
+    pthread_mutex_unlock(&db->mu);
+    db_deliver(db);
+}
+
+void db_in_order(struct db *db)
+{
+    db->in_order = true;
 }
 
 void db_cancel(struct db *db, const void *arg)

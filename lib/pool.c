@@ -40,6 +40,9 @@ struct pool {
     struct region *regions;
     struct job_list waiting, finished;
     struct job_list delivering; // the loop's
+    bool in_order;
+    struct job_list here; // in order: the loop's
+    struct loop_task run_here;
     pthread_t *thread;
     unsigned threads;
 };
@@ -198,6 +201,20 @@ static void deliver(void *arg)
     list_init(&p->delivering);
 }
 
+static void run_one_here(void *arg)
+{
+    struct pool *p = arg;
+    struct pool_job *job = list_take(&p->here);
+
+    if (p->here.first)
+        loop_post(p->loop, &p->run_here);
+    job->work(job->arg, &p->par);
+    job->ran = true;
+    job->pool = NULL;
+    loop_release(p->loop);
+    job->done(job->arg);
+}
+
 static unsigned processors(void)
 {
     cpu_set_t set;
@@ -243,10 +260,17 @@ struct pool *pool_new(struct loop *l, unsigned threads)
     list_init(&p->waiting);
     list_init(&p->finished);
     list_init(&p->delivering);
+    list_init(&p->here);
+    loop_task_init(&p->run_here, "pool", run_one_here, p);
     pthread_cond_init(&p->ended, NULL);
     start_threads(p, threads);
     p->par = (struct par){.run = par_run, .width = p->threads};
     return p;
+}
+
+void pool_in_order(struct pool *p)
+{
+    p->in_order = true;
 }
 
 void pool_submit(struct pool *p, struct pool_job *job)
@@ -256,12 +280,15 @@ void pool_submit(struct pool *p, struct pool_job *job)
     if (!stop) {
         job->pool = p;
         job->ran = false;
-        list_add(&p->waiting, job);
+        list_add(p->in_order ? &p->here : &p->waiting, job);
         pthread_cond_signal(&p->work);
     }
     pthread_mutex_unlock(&p->lock);
-    if (!stop)
-        loop_hold(p->loop);
+    if (stop)
+        return;
+    loop_hold(p->loop);
+    if (p->in_order)
+        loop_post(p->loop, &p->run_here);
 }
 
 void pool_cancel(struct pool_job *job)
@@ -269,8 +296,13 @@ void pool_cancel(struct pool_job *job)
     struct pool *p = job->pool;
     if (!p)
         return;
+    if (p->in_order) {
+        list_drop(&p->here, job);
+        if (!p->here.first)
+            loop_unpost(p->loop, &p->run_here);
+    }
     pthread_mutex_lock(&p->lock);
-    if (!list_drop(&p->waiting, job)) {
+    if (!p->in_order && !list_drop(&p->waiting, job)) {
         while (!job->ran)
             pthread_cond_wait(&p->ended, &p->lock);
         if (!list_drop(&p->finished, job))
@@ -293,7 +325,8 @@ void pool_free(struct pool *p)
         pthread_join(p->thread[i], NULL);
 
     struct pool_job *job;
-    while ((job = list_take(&p->waiting))) {
+    loop_unpost(p->loop, &p->run_here);
+    while ((job = list_take(&p->waiting)) || (job = list_take(&p->here))) {
         job->pool = NULL;
         loop_release(p->loop);
     }

@@ -19,6 +19,9 @@ struct par {
 extern struct par par_serial; // in the calling thread, one after the other; immutable
 
 struct pool *pool_new(struct loop *l, unsigned threads); // 0 = number of processors
+// From now on jobs run on the loop, one a task in the order they were submitted, and only their par uses the
+// threads: what happens in virtual time can be repeated exactly. Before the first pool_submit().
+void pool_in_order(struct pool *p);
 // Waits for running jobs and calls done() of those that ran; jobs not begun are dropped without done(), as is
 // what done() submits then.
 void pool_free(struct pool *p);

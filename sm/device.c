@@ -127,8 +127,8 @@ static bool path_tried(const struct sm_dev *d)
     return d->reading && d->ask_answered;
 }
 
-// What is not here any more has no links. Where the far end is up all the same, somebody is there: the light
-// sweep asks.
+// What is not here any more has no links, and is asked nothing more. Where the far end is up all the same,
+// somebody is there: the light sweep asks.
 static void cut_off(struct sm *sm, struct sm_dev *d)
 {
     for (unsigned i = 1; i <= d->ni.num_ports; i++) {
@@ -140,6 +140,7 @@ static void cut_off(struct sm *sm, struct sm_dev *d)
             z->excluded = PORT_EXCLUDED_PEER_SILENT;
         sm_unlink(sm, d, i);
     }
+    mad_engine_cancel_device(sm->engine, d->guid);
 }
 
 bool sm_reach(struct sm *sm, bool drop)

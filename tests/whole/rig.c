@@ -115,6 +115,10 @@ void rig_up(struct rig *r)
     r->db = db_open(r->loop, r->dir, &rep, &e);
     if (r->db == NULL)
         fail_msg("%s", e.text);
+    if (r->in_order) {
+        pool_in_order(r->pool);
+        db_in_order(r->db);
+    }
     r->transport = sim_attach(r->sim, 0, &e);
     assert_non_null(r->transport);
     r->tap = (struct transport){.ops = &tap_ops, .name = r->transport->name};

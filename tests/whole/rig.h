@@ -22,6 +22,7 @@ struct rig {
     struct sm *sm;
     struct sm_opts opts;
     char dir[256];
+    bool in_order; // set before rig_up(): workers and database keep to the order in which they were asked
     bool swept; // set by each finished sweep
     unsigned sweeps, events;
     struct buf log; // "kind: text\n" of every event

@@ -112,7 +112,8 @@ const struct fabric *plan_of(struct rng *rng, const char **ret_name)
     }
     if (pick < 60) {
         *ret_name = "two aggs";
-        return two_aggs(2 + rng_below(rng, 2), 1 + rng_below(rng, 3));
+        unsigned pods = 2 + rng_below(rng, 2);
+        return two_aggs(pods, 1 + rng_below(rng, 3));
     }
     const char *name = made[pick < 70 ? 0 : pick < 80 ? 1 : pick < 92 ? 2 : pick < 96 ? 3 : 4];
     *ret_name = name;

@@ -306,9 +306,10 @@ static void cable_action(struct storm *st, enum kind k)
         plug(st, b, a_far);
         return;
     }
-    do
-        b = port_at(st, any_node(st, true), 1 + rng_below(&st->rng, 4));
-    while (b == NONE || ours(st, b) || (st->port[b].peer != NONE && ours(st, st->port[b].peer)) || a == b);
+    do {
+        uint32_t to = any_node(st, true);
+        b = port_at(st, to, 1 + rng_below(&st->rng, 4));
+    } while (b == NONE || ours(st, b) || (st->port[b].peer != NONE && ours(st, st->port[b].peer)) || a == b);
     say(st, "move cable of %s[%u] to %s[%u]", st->node[st->f->port[a].node.i].desc, st->f->port[a].num,
         st->node[st->f->port[b].node.i].desc, st->f->port[b].num);
     assert_int_equal(sim_recable(st->r.sim, guid_of_port(st, a), st->f->port[a].num, guid_of_port(st, b),
@@ -652,6 +653,7 @@ static void compare_with_fresh(struct storm *st)
     uint16_t top = sm_tables(st->r.sm)->top_lid;
     rig_down(&st->r);
     rig_init_fabric(&fresh.r, live_graph(st), NULL);
+    fresh.r.in_order = true;
     copy_file(st->r.dir, fresh.r.dir, "meta.db");
     copy_file(st->r.dir, fresh.r.dir, "meta.db-wal");
     say(st, "the fresh one:");
@@ -674,18 +676,20 @@ static void begin(struct storm *st)
     rng_init(&st->rng, st->seed);
     st->f = plan_of(&st->rng, &name);
     storm_model(st);
-    struct sim_opts o = {.seed = st->seed,
-                         .link_latency_ns = rng_below(&st->rng, 2) ? 1000 : 0,
-                         .service_ns = rng_below(&st->rng, 4) ? 5000 : 0,
-                         .train_ns = rng_below(&st->rng, 2) ? rng_below(&st->rng, 50 * MONO_MS) : 0,
-                         .auto_active = rng_below(&st->rng, 2) ? 0.5 : 0,
-                         .lft_drop = rng_below(&st->rng, 2)};
+    struct sim_opts o = {.seed = st->seed}; // one chance a statement: their order is part of the seed
+    o.link_latency_ns = rng_below(&st->rng, 2) ? 1000 : 0;
+    o.service_ns = rng_below(&st->rng, 4) ? 5000 : 0;
+    o.train_ns = rng_below(&st->rng, 2) ? rng_below(&st->rng, 50 * MONO_MS) : 0;
+    o.auto_active = rng_below(&st->rng, 2) ? 0.5 : 0;
+    o.lft_drop = rng_below(&st->rng, 2);
     rig_init_fabric(&st->r, fabric_ref(st->f), &o);
+    st->r.in_order = true;
     st->r.user = st;
     st->r.take_recv = on_recv;
     st->r.on_send = on_send;
     st->in_order = true;
-    st->kinds = (uint32_t)rng_u64(&st->rng) | 1u << rng_below(&st->rng, KINDS);
+    st->kinds = (uint32_t)rng_u64(&st->rng);
+    st->kinds |= 1u << rng_below(&st->rng, KINDS);
     if (st->kinds & (1u << FOREIGN | 1u << NOT_KEPT))
         st->r.opts.audit_interval_ns = 30 * MONO_S;
     say(st, "seed %llu, %s", (unsigned long long)st->seed, name);
