@@ -4,6 +4,7 @@
 #define WEFT_FABRIC_BUILDER_PRIV_H
 
 #include "fabric/builder.h"
+#include "fabric/names.h"
 
 struct arena;
 
@@ -48,8 +49,5 @@ struct adapter_name {
 };
 #define ADAPTER_NO_INDEX 0xffffffffu
 struct adapter_name adapter_name_parse(const char *desc);
-
-// Order of names as people read them: digits by value ("leaf-9" before "leaf-10").
-int name_compare(const char *a, const char *b);
 
 #endif

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flows of patterns, one pattern a piece of work: made, walked to count what each cable carries, walked again
+// to see what each flow gets.
+#include "routing/quality_priv.h"
+
+#include <string.h>
+
+#include "lib/hash.h"
+
+#define SHIFTS 24
+#define PERMUTATIONS 8
+#define STEP 0x9e3779b97f4a7c15ULL // between draws; hash_mix64() then is splitmix64
+#define SEED_RAIL 0x5eed0000ULL    // + size of the rail
+#define SEED_SHIFT 0xc0ffeeULL
+#define SEED_PERMUTATION 0xbeefULL
+
+enum kind {
+    RAIL_SHIFT,
+    SLOT_SHIFT,
+    SHIFT,
+    PERMUTATION,
+};
+
+struct pattern {
+    enum kind kind;
+    uint32_t by; // places; or which permutation
+    // what came out
+    uint64_t flows, failed;
+    double sum, worst;
+    uint32_t max, channel; // channel: the first that holds max, ID_NONE when that is 1 or less
+};
+
+struct work {
+    const struct qgraph *g;
+    uint64_t seed;
+    struct pattern *p;
+    uint32_t num, tasks;
+    struct scratch {
+        uint32_t *load, *dst;
+        uint32_t *touched; // channels with a load
+    } * scratch;
+};
+
+// --- making them ---
+
+static void make_rail_shift(const struct qgraph *g, uint32_t by, uint32_t *dst)
+{
+    memset(dst, 0xff, g->num_ends * sizeof(*dst));
+    for (uint32_t r = 0; r < g->num_rails; r++) {
+        const uint32_t *rail = g->rail + g->rail_first[r];
+        uint32_t n = g->rail_first[r + 1] - g->rail_first[r];
+        if (n < 2)
+            continue;
+        uint32_t s = 1 + (by - 1) % (n - 1);
+        for (uint32_t i = 0; i < n; i++)
+            dst[rail[i]] = rail[i + s < n ? i + s : i + s - n];
+    }
+}
+
+// The host in a slot of a cell, or ID_NONE.
+static uint32_t in_slot(const struct qgraph *g, const struct qcell *c, uint32_t slot)
+{
+    uint32_t low = c->first, high = c->first + c->n;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        uint32_t s = g->end[g->by_cell[mid]].slot;
+        if (s == slot)
+            return g->by_cell[mid];
+        if (s < slot)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return ID_NONE;
+}
+
+static void make_slot_shift(const struct qgraph *g, uint32_t by, uint32_t *dst)
+{
+    for (uint32_t i = 0; i < g->num_ends; i++) {
+        const struct qend *e = &g->end[i];
+        dst[i] = ID_NONE;
+        if (e->cell == ID_NONE || g->cell[e->cell].next == e->cell)
+            continue;
+        const struct qcell *c = &g->cell[g->cell[e->cell].next];
+        dst[i] = in_slot(g, c, (e->slot + by) % c->slots);
+    }
+}
+
+static void make_permutation(const struct qgraph *g, uint64_t seed, uint32_t which, uint32_t *dst)
+{
+    seed += SEED_PERMUTATION + STEP * (g->num_ends - 1) * which;
+    for (uint32_t i = 0; i < g->num_ends; i++)
+        dst[i] = i;
+    for (uint32_t i = g->num_ends - 1; i > 0; i--, seed += STEP) {
+        uint32_t z = (uint32_t)(hash_mix64(seed) % (i + 1)), t = dst[i];
+        dst[i] = dst[z];
+        dst[z] = t;
+    }
+}
+
+static void make(const struct qgraph *g, uint64_t seed, const struct pattern *p, uint32_t *dst)
+{
+    switch (p->kind) {
+    case RAIL_SHIFT:
+        make_rail_shift(g, p->by, dst);
+        return;
+    case SLOT_SHIFT:
+        make_slot_shift(g, p->by, dst);
+        return;
+    case SHIFT:
+        for (uint32_t i = 0; i < g->num_ends; i++)
+            dst[i] = (i + p->by) % g->num_ends;
+        return;
+    case PERMUTATION:
+        make_permutation(g, seed, p->by, dst);
+        return;
+    }
+}
+
+// --- walking them ---
+
+// The channel that a switch's entry for a LID leads to, ID_NONE where it leads to no switch.
+static inline uint32_t channel_at(const struct qgraph *g, uint32_t sw, uint16_t lid)
+{
+    uint32_t port = g->row[sw][lid];
+    if (port >= g->stride)
+        return ID_NONE;
+    uint32_t c = sw * g->stride + port;
+    return g->peer[c] == ID_NONE ? ID_NONE : c;
+}
+
+// False when the flow does not arrive.
+static bool load_flow(const struct qgraph *g, struct scratch *k, uint32_t *touched, uint32_t from,
+                      const struct qend *to)
+{
+    if (to->lid >= g->t->lids)
+        return false;
+    for (uint32_t s = from, hops = 0; s != to->sw; hops++) {
+        uint32_t c = channel_at(g, s, to->lid);
+        if (c == ID_NONE || hops == QUALITY_HOPS)
+            return false;
+        if (k->load[c]++ == 0)
+            k->touched[(*touched)++] = c;
+        s = g->peer[c];
+    }
+    return g->row[to->sw][to->lid] == to->port;
+}
+
+static void see_flow(const struct qgraph *g, const struct scratch *k, struct pattern *p, uint32_t from,
+                     const struct qend *to)
+{
+    uint32_t most = 1;
+    for (uint32_t s = from; s != to->sw;) {
+        uint32_t c = channel_at(g, s, to->lid), load = k->load[c];
+        most = load > most ? load : most;
+        if (load > p->max || (load == p->max && c < p->channel)) {
+            p->max = load;
+            p->channel = c;
+        }
+        s = g->peer[c];
+    }
+    p->flows++;
+    p->sum += 1.0 / most;
+}
+
+static void walk(const struct work *w, struct scratch *k, struct pattern *p)
+{
+    const struct qgraph *g = w->g;
+    uint32_t touched = 0;
+    p->max = 1; // a load of 1 names nobody
+    make(g, w->seed, p, k->dst);
+    for (uint32_t i = 0; i < g->num_ends; i++) {
+        if (k->dst[i] == i)
+            k->dst[i] = ID_NONE;
+        if (k->dst[i] == ID_NONE || load_flow(g, k, &touched, g->end[i].sw, &g->end[k->dst[i]]))
+            continue;
+        k->dst[i] = ID_NONE;
+        p->failed++;
+    }
+    p->channel = 0; // below all that tie at 1
+    for (uint32_t i = 0; i < g->num_ends; i++) {
+        if (k->dst[i] != ID_NONE)
+            see_flow(g, k, p, g->end[i].sw, &g->end[k->dst[i]]);
+    }
+    if (p->max == 1)
+        p->channel = ID_NONE;
+    if (p->flows == 0)
+        p->max = 0;
+    while (touched > 0)
+        k->load[k->touched[--touched]] = 0;
+}
+
+static void walk_task(void *arg, unsigned i)
+{
+    struct work *w = arg;
+    for (uint32_t k = i; k < w->num; k += w->tasks)
+        walk(w, &w->scratch[i], &w->p[k]);
+}
+
+// --- which ones ---
+
+static uint32_t rail_shifts(const struct qgraph *g, const struct quality_opts *o, struct arena *a,
+                            struct pattern *p)
+{
+    uint32_t n = g->rail_most, num = 1;
+    if (n < 2)
+        return 0;
+    if (o->all_shifts || n - 1 <= SHIFTS) {
+        for (uint32_t s = 1; s < n; s++)
+            p[s - 1] = (struct pattern){.kind = RAIL_SHIFT, .by = s};
+        return n - 1;
+    }
+    bool *taken = ARENA_NEW_N(a, n, bool);
+    p[0] = (struct pattern){.kind = RAIL_SHIFT, .by = 1};
+    taken[1] = true;
+    for (uint64_t draw = o->seed + SEED_RAIL + n; num < SHIFTS; draw += STEP) {
+        uint32_t s = 1 + (uint32_t)(hash_mix64(draw) % (n - 1));
+        if (!taken[s])
+            p[num++] = (struct pattern){.kind = RAIL_SHIFT, .by = s};
+        taken[s] = true;
+    }
+    return num;
+}
+
+static void gather(const struct qgraph *g, const struct pattern *p, uint32_t n, struct quality_flows *ret)
+{
+    uint32_t channel = ID_NONE;
+    for (uint32_t i = 0; i < n; i++) {
+        if (p[i].flows + p[i].failed == 0)
+            continue;
+        double mean = p[i].flows ? p[i].sum / (double)p[i].flows : 0;
+        ret->worst = ret->patterns == 0 || mean < ret->worst ? mean : ret->worst;
+        ret->patterns++;
+        ret->mean += mean;
+        ret->flows += p[i].flows;
+        ret->failed += p[i].failed;
+        if (p[i].max > ret->max_load || (p[i].max == ret->max_load && p[i].channel < channel)) {
+            ret->max_load = p[i].max;
+            channel = p[i].channel;
+        }
+    }
+    if (ret->patterns == 0) {
+        ret->absent = "no host has another to send to";
+        return;
+    }
+    ret->mean /= ret->patterns;
+    ret->worst_flow = ret->max_load ? 1.0 / ret->max_load : 0;
+    ret->link = quality_link_of(g, channel, ret->max_load);
+}
+
+struct span {
+    uint32_t first, n;
+};
+
+void quality_patterns(const struct qgraph *g, const struct quality_opts *o, struct arena *a,
+                      struct route_quality *ret)
+{
+    struct work w = {.g = g, .seed = o->seed};
+    struct span rail, slot, shift, perm;
+    uint32_t rails = o->all_shifts ? g->rail_most : SHIFTS;
+    w.p = ARENA_NEW_N(a, rails + g->slots + SHIFTS + PERMUTATIONS + 1, struct pattern);
+    rail = (struct span){0, rail_shifts(g, o, a, w.p)};
+    slot = (struct span){rail.n, g->num_sus > 1 ? g->slots : 0};
+    for (uint32_t i = 0; i < slot.n; i++)
+        w.p[slot.first + i] = (struct pattern){.kind = SLOT_SHIFT, .by = i};
+    shift = (struct span){slot.first + slot.n, g->num_ends > 1 ? SHIFTS : 0};
+    for (uint32_t i = 0; i < shift.n; i++) {
+        uint64_t draw = hash_mix64(o->seed + SEED_SHIFT + STEP * i);
+        w.p[shift.first + i] =
+            (struct pattern){.kind = SHIFT, .by = 1 + (uint32_t)(draw % (g->num_ends - 1))};
+    }
+    perm = (struct span){shift.first + shift.n, g->num_ends > 1 ? PERMUTATIONS : 0};
+    for (uint32_t i = 0; i < perm.n; i++)
+        w.p[perm.first + i] = (struct pattern){.kind = PERMUTATION, .by = i};
+    w.num = perm.first + perm.n;
+    w.tasks = o->par && o->par->width > 1 ? o->par->width : 1;
+    w.scratch = ARENA_NEW_N(a, w.tasks, struct scratch);
+    for (uint32_t i = 0; i < w.tasks; i++) {
+        size_t channels = (size_t)g->n * g->stride + 1;
+        w.scratch[i] = (struct scratch){.load = ARENA_NEW_N(a, channels, uint32_t),
+                                        .dst = ARENA_NEW_N(a, g->num_ends + 1, uint32_t),
+                                        .touched = ARENA_NEW_N(a, channels, uint32_t)};
+    }
+    quality_spread(o->par, w.tasks, walk_task, &w);
+    gather(g, w.p, rail.n, &ret->same_rail_shift);
+    gather(g, w.p + slot.first, slot.n, &ret->slot_shift);
+    gather(g, w.p + slot.first, slot.n > 0, &ret->ring);
+    gather(g, w.p + shift.first, shift.n, &ret->shift);
+    gather(g, w.p + perm.first, perm.n, &ret->permutation);
+}
