@@ -122,7 +122,7 @@ static void see_dest(const struct a2a *w, struct atask *k, const uint8_t *entry,
         k->value[s] = most;
         if (hosts == 0)
             continue;
-        sum += (double)hosts * own / most;
+        sum += most == own ? hosts : (double)hosts * own / most;
         k->most = most > k->most ? most : k->most;
     }
     k->sum[dest] = sum;
@@ -285,6 +285,10 @@ void quality_alltoall(const struct qgraph *g, struct par *par, struct arena *a, 
     }
     w.load = w.task[0].load;
     levels_sum(g, w.load, ret);
+    if (ret->max <= g->num_ends - 1) { // no cable is worse than the hosts' own
+        ret->mean = ret->worst = ret->flows ? 1 : 0;
+        return;
+    }
     quality_spread(par, w.tasks, task_start, &w);
     for (uint32_t i = 0; i < w.tasks; i++)
         most = w.task[i].most > most ? w.task[i].most : most;

@@ -30,14 +30,27 @@ struct pattern {
     uint32_t max, channel; // channel: the first that holds max, ID_NONE when that is 1 or less
 };
 
+struct step { // of a flow over a cable
+    uint32_t flow, channel;
+};
+
+struct target {
+    uint32_t sw;
+    uint16_t lid;
+    uint8_t port;
+};
+
 struct work {
     const struct qgraph *g;
     uint64_t seed;
     struct pattern *p;
     uint32_t num, tasks;
     struct scratch {
-        uint32_t *load, *dst;
-        uint32_t *touched; // channels with a load
+        uint32_t *load;    // per channel; 0 between patterns
+        uint32_t *dst;     // per flow, which is the number of its source: destination, ID_NONE
+        uint32_t *at;      // per flow: the switch it has come to
+        struct target *to; // per flow
+        struct step *step;
     } * scratch;
 };
 
@@ -129,65 +142,90 @@ static inline uint32_t channel_at(const struct qgraph *g, uint32_t sw, uint16_t 
     return g->peer[c] == ID_NONE ? ID_NONE : c;
 }
 
-// False when the flow does not arrive.
-static bool load_flow(const struct qgraph *g, struct scratch *k, uint32_t *touched, uint32_t from,
-                      const struct qend *to)
+static struct target target_of(const struct qend *e)
 {
-    if (to->lid >= g->t->lids)
-        return false;
-    for (uint32_t s = from, hops = 0; s != to->sw; hops++) {
-        uint32_t c = channel_at(g, s, to->lid);
-        if (c == ID_NONE || hops == QUALITY_HOPS)
-            return false;
-        if (k->load[c]++ == 0)
-            k->touched[(*touched)++] = c;
-        s = g->peer[c];
-    }
-    return g->row[to->sw][to->lid] == to->port;
+    return (struct target){.sw = e->sw, .lid = e->lid, .port = e->port};
 }
 
-static void see_flow(const struct qgraph *g, const struct scratch *k, struct pattern *p, uint32_t from,
-                     const struct qend *to)
+// One flow over one more cable, unless it has arrived, or does not.
+static inline void load_step(const struct qgraph *g, struct scratch *k, struct pattern *p, uint32_t flow,
+                             bool last, size_t *n)
 {
-    uint32_t most = 1;
-    for (uint32_t s = from; s != to->sw;) {
-        uint32_t c = channel_at(g, s, to->lid), load = k->load[c];
-        most = load > most ? load : most;
+    const struct target to = k->to[flow];
+    uint32_t s = k->at[flow], c = ID_NONE;
+    if (to.lid < g->t->lids) {
+        if (s == to.sw && g->row[s][to.lid] == to.port)
+            return;
+        c = s == to.sw || last ? ID_NONE : channel_at(g, s, to.lid);
+    }
+    if (c == ID_NONE) {
+        k->dst[flow] = ID_NONE;
+        p->failed++;
+        return;
+    }
+    k->load[c]++;
+    k->step[(*n)++] = (struct step){flow, c};
+    k->at[flow] = g->peer[c];
+}
+
+// All flows at once, cable by cable: what one waits for in the tables then keeps no other waiting. Leaves the
+// steps in the order of hops; a flow that does not arrive loses its destination.
+static size_t load_flows(const struct qgraph *g, struct scratch *k, struct pattern *p)
+{
+    size_t n = 0, from = 0;
+    for (uint32_t i = 0; i < g->num_ends; i++) {
+        k->at[i] = g->end[i].sw;
+        k->to[i] = k->dst[i] == ID_NONE ? (struct target){.sw = ID_NONE} : target_of(&g->end[k->dst[i]]);
+        if (k->dst[i] != ID_NONE)
+            load_step(g, k, p, i, false, &n);
+    }
+    for (unsigned hop = 1; from < n; hop++) {
+        size_t end = n;
+        for (; from < end; from++)
+            load_step(g, k, p, k->step[from].flow, hop == QUALITY_HOPS, &n);
+    }
+    return n;
+}
+
+static void see_flows(const struct qgraph *g, struct scratch *k, struct pattern *p, size_t steps)
+{
+    uint32_t *most = k->at;
+    p->max = 1;     // a load of 1 names nobody
+    p->channel = 0; // below all that tie with it
+    for (uint32_t i = 0; i < g->num_ends; i++)
+        most[i] = 1;
+    for (size_t x = 0; x < steps; x++) {
+        uint32_t flow = k->step[x].flow, c = k->step[x].channel, load = k->load[c];
+        if (k->dst[flow] == ID_NONE)
+            continue;
+        most[flow] = load > most[flow] ? load : most[flow];
         if (load > p->max || (load == p->max && c < p->channel)) {
             p->max = load;
             p->channel = c;
         }
-        s = g->peer[c];
     }
-    p->flows++;
-    p->sum += 1.0 / most;
-}
-
-static void walk(const struct work *w, struct scratch *k, struct pattern *p)
-{
-    const struct qgraph *g = w->g;
-    uint32_t touched = 0;
-    p->max = 1; // a load of 1 names nobody
-    make(g, w->seed, p, k->dst);
     for (uint32_t i = 0; i < g->num_ends; i++) {
-        if (k->dst[i] == i)
-            k->dst[i] = ID_NONE;
-        if (k->dst[i] == ID_NONE || load_flow(g, k, &touched, g->end[i].sw, &g->end[k->dst[i]]))
+        if (k->dst[i] == ID_NONE)
             continue;
-        k->dst[i] = ID_NONE;
-        p->failed++;
-    }
-    p->channel = 0; // below all that tie at 1
-    for (uint32_t i = 0; i < g->num_ends; i++) {
-        if (k->dst[i] != ID_NONE)
-            see_flow(g, k, p, g->end[i].sw, &g->end[k->dst[i]]);
+        p->flows++;
+        p->sum += 1.0 / most[i];
     }
     if (p->max == 1)
         p->channel = ID_NONE;
     if (p->flows == 0)
         p->max = 0;
-    while (touched > 0)
-        k->load[k->touched[--touched]] = 0;
+}
+
+static void walk(const struct work *w, struct scratch *k, struct pattern *p)
+{
+    const struct qgraph *g = w->g;
+    make(g, w->seed, p, k->dst);
+    for (uint32_t i = 0; i < g->num_ends; i++)
+        k->dst[i] = k->dst[i] == i ? ID_NONE : k->dst[i];
+    size_t steps = load_flows(g, k, p);
+    see_flows(g, k, p, steps);
+    for (size_t x = 0; x < steps; x++)
+        k->load[k->step[x].channel] = 0;
 }
 
 static void walk_task(void *arg, unsigned i)
@@ -277,9 +315,12 @@ void quality_patterns(const struct qgraph *g, const struct quality_opts *o, stru
     w.scratch = ARENA_NEW_N(a, w.tasks, struct scratch);
     for (uint32_t i = 0; i < w.tasks; i++) {
         size_t channels = (size_t)g->n * g->stride + 1;
-        w.scratch[i] = (struct scratch){.load = ARENA_NEW_N(a, channels, uint32_t),
-                                        .dst = ARENA_NEW_N(a, g->num_ends + 1, uint32_t),
-                                        .touched = ARENA_NEW_N(a, channels, uint32_t)};
+        w.scratch[i] =
+            (struct scratch){.load = ARENA_NEW_N(a, channels, uint32_t),
+                             .dst = ARENA_NEW_N(a, g->num_ends + 1, uint32_t),
+                             .at = ARENA_NEW_N(a, g->num_ends + 1, uint32_t),
+                             .to = ARENA_NEW_N(a, g->num_ends + 1, struct target),
+                             .step = ARENA_NEW_N(a, (size_t)g->num_ends * QUALITY_HOPS + 1, struct step)};
     }
     quality_spread(o->par, w.tasks, walk_task, &w);
     gather(g, w.p, rail.n, &ret->same_rail_shift);
