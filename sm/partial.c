@@ -266,6 +266,14 @@ static void link_down(struct sm *sm, struct sm_dev *d, unsigned num)
         sm_partial_switch(sm, z);
 }
 
+// The switch tells of a change since its ports were read last, and we have brought this one out of INIT
+// since: it may be the one, and the far end another by now, which the state does not show any more.
+static bool armed_unseen(const struct sm_dev *d, const struct sm_port *p)
+{
+    return d->reading && d->si.port_state_change && p->armed != 0 &&
+           (int32_t)(p->armed - d->ports_read_before) >= 0;
+}
+
 void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t before)
 {
     struct sm_port *p = &d->port[num];
@@ -278,7 +286,7 @@ void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t befo
         p->excluded = PORT_INCLUDED;
         p->was_silent = false;
     } else if (p->peer != DEV_NONE) {
-        if (now == MAD_PORT_INIT && !sm_is_probed(sm, p))
+        if ((now == MAD_PORT_INIT || armed_unseen(d, p)) && !sm_is_probed(sm, p))
             sm_probe(sm, d, num);
     } else if (!sm_is_probed(sm, p) &&
                (now != before || (now == MAD_PORT_INIT && p->excluded != PORT_INCLUDED))) {
@@ -320,7 +328,12 @@ bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct s
     struct sm_dev *y = sm->dev[z->peer];
     struct sm_port *yp = &y->port[z->peer_num];
     if (yp->met == (uint32_t)sm->sweep.id)
-        return true; // seen at both places
+        return true;                                               // seen at both places
+    if (sm->disc.rounds >= AGAIN_ROUNDS && sm_is_probed(sm, yp)) { // asked, and no word of it: it is here
+        sm_unlink(sm, y, z->peer_num);
+        yp->excluded = PORT_EXCLUDED_PEER_SILENT;
+        return true;
+    }
     if (sm->disc.rounds >= AGAIN_ROUNDS) {
         sm_dirty_probe(sm, from, num, "unread");
         return false;
@@ -532,6 +545,8 @@ void sm_partial_over(void *arg)
         if (d->suspect && d->gave_up && !own_link)
             mute(sm, d);
         d->asking = d->suspect = false;
+        if (d->asks > 0 && d->ask_answered) // by the other way, which need not be tried again
+            mad_engine_cancel_device(sm->engine, d->guid);
     }
     for (uint32_t i = 0; i < sm->disc.num_again; i++) // reading was cut short
         sm_dirty_probe(sm, sm->dev[sm->disc.again[i].dev], sm->disc.again[i].num, "unread");

@@ -94,6 +94,9 @@ static void retry(struct sm *sm, struct sm_dev *d, unsigned num)
         read_again(sm, sm->dev[p->peer], p->peer_num);
     if (num > 0 && dev_is_switch(d)) // perhaps somebody else is behind it now
         sm_dirty_probe(sm, d, num, "set-failed");
+    else if (num > 0 && p->peer != DEV_NONE &&
+             dev_is_switch(sm->dev[p->peer])) // or has answered in its place
+        sm_dirty_probe(sm, sm->dev[p->peer], p->peer_num, "set-failed");
 }
 
 static void refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
@@ -152,8 +155,10 @@ static bool config_item(struct sm *sm, struct sm_dev *d, unsigned num, struct sm
     if (fields == 0 && !arm && !reregister)
         return false;
     w.client_reregister = d->port[num].reregister = reregister;
-    if (arm)
+    if (arm) {
         w.port_state = MAD_PORT_ARMED;
+        d->port[num].armed = (uint32_t)sm->sweep.id;
+    }
     port_item(d, num, MAD_METHOD_SET, &w, it);
     return true;
 }

@@ -44,6 +44,7 @@
 #define SM_PORTS_MAX 1048576
 #define PORT_STUCK 2
 #define UNFINISHED_MAX 4 // then everything is read
+#define UNREAD_MAX 4     // likewise; doubled each time, up to a hundredfold
 #define SM_LIGHT_GEN 1   // requests of a light sweep in the engine
 #define SM_PARTIAL_GEN 2 // of a partial sweep's reading
 #define SM_ASK_GEN 3     // its questions to switches; they outlive it
@@ -59,6 +60,7 @@ struct sm_port {
     uint32_t not_kept;               // PORTCFG_* bits of fields the device does not keep; void when it resets
     uint16_t lid;                    // assigned, end ports only; 0 = none
     uint32_t read;                   // id of the sweep (low bits) that has read its PortInfo last
+    uint32_t armed;       // likewise: that has brought it from INIT to ARMED
     uint32_t probed, met; // ids of the sweep (low bits) that asked for / met who is behind it, at either end
     uint8_t peer_num;
     uint8_t excluded; // enum port_excluded
@@ -99,6 +101,7 @@ struct sm_dev {
     char desc[65];
     bool have_desc, have_si;
     bool all_ports; // port 0's PortInfo is followed by the others'
+    uint32_t ports_read, ports_read_before; // ids of the sweeps (low bits) that have read them all
     // of a partial sweep
     bool reading;         // SwitchInfo and all ports are read in this sweep
     bool asking, suspect; // reading waits for its SwitchInfo; not any more, as no way brought it
@@ -193,6 +196,7 @@ struct sm {
     bool up, sweeping;
     uint8_t
         unfinished; // partial sweeps in a row that could not write all tables: the next goes on from there
+    uint32_t unread, unread_max; // partial sweeps in a row that only read on, and learnt nothing; watch.c
     struct err error;
     struct transport_port own; // as read at the start of the sweep
     uint16_t own_lid;

@@ -635,15 +635,25 @@ static void copy_file(const char *from_dir, const char *to_dir, const char *name
     fclose(out);
 }
 
-static void compare_tables(struct storm *st, struct storm *fresh, uint16_t top)
+// Whose LID it is, in words.
+static const char *owner(const struct fabric *f, uint32_t lid, char *buf, size_t size)
 {
+    port_id p = fabric_by_lid(f, (uint16_t)lid);
+    return port_valid(p) ? fabric_port_name(f, p, buf, size) : "nobody";
+}
+
+static void compare_tables(struct storm *st, const struct fabric *was, struct storm *fresh, uint16_t top)
+{
+    char ours[200], theirs[200];
     for (uint32_t i = 0; i < st->f->num_nodes && !st->failed; i++)
         for (uint32_t lid = 1; lid <= top && is_switch(st, i) && st->node[i].live && !st->failed; lid++) {
             uint8_t a, z;
             assert_int_equal(sim_lft(st->r.sim, st->node[i].guid, (uint16_t)lid, &a), 0);
             assert_int_equal(sim_lft(fresh->r.sim, st->node[i].guid, (uint16_t)lid, &z), 0);
             if (a != z)
-                bad(st, "%s leads LID %u to port %u, a fresh manager's to %u", st->node[i].desc, lid, a, z);
+                bad(st, "%s leads LID %u, %s, to port %u, a fresh manager's, %s, to %u", st->node[i].desc,
+                    lid, owner(was, lid, ours, sizeof(ours)), a,
+                    owner(sm_fabric(fresh->r.sm), lid, theirs, sizeof(theirs)), z);
         }
 }
 
@@ -651,6 +661,7 @@ static void compare_with_fresh(struct storm *st)
 {
     struct storm fresh = {.seed = st->seed, .loud = st->loud};
     uint16_t top = sm_tables(st->r.sm)->top_lid;
+    const struct fabric *was = fabric_ref(sm_fabric(st->r.sm));
     rig_down(&st->r);
     rig_init_fabric(&fresh.r, live_graph(st), NULL);
     fresh.r.in_order = true;
@@ -663,8 +674,9 @@ static void compare_with_fresh(struct storm *st)
     } else {
         if (sm_tables(fresh.r.sm)->top_lid > top)
             top = sm_tables(fresh.r.sm)->top_lid;
-        compare_tables(st, &fresh, top);
+        compare_tables(st, was, &fresh, top);
     }
+    fabric_unref(was);
     rig_done(&fresh.r);
 }
 
