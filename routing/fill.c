@@ -69,6 +69,9 @@ struct filling {
     uint32_t *width;   // per cost: switches that go down at that distance; the last is for all beyond
     uint32_t widths;   // the greatest index into it
     uint32_t (*load)[256];
+    const struct rrail *rail; // chooses; NULL: digits() does
+    struct rrail_at at;
+    const uint16_t *lid; // per destination
     struct fabric_tables *tab;
 };
 
@@ -110,6 +113,35 @@ static void count_widths(struct filling *w)
     }
 }
 
+static void put_by_rail(struct filling *w, uint32_t s, uint32_t t, const struct rchoice *ch)
+{
+    uint8_t port[256];
+    struct rways ways = {.num = ch->num_ports, .port = port};
+    for (uint32_t k = 0; k < ch->num_groups; k++) {
+        uint32_t i = ch->group[k] - w->g->goff[s];
+        ways.mask[i / 64] |= 1ULL << (i % 64);
+    }
+    for (uint32_t q = 0; q < ways.num; q++)
+        port[q] = rchoice_port(ch, w->g, q);
+    rrail_put(&w->at, s, t, w->c.cost[s], &ways, w->lid, tables_row(w->tab, s));
+}
+
+static void put(struct filling *w, uint32_t s, uint32_t t, struct rchoice *ch)
+{
+    const struct rgraph *g = w->g;
+    bool modulo = w->o->tiered[g->comp[s]] && w->c.ordered;
+    uint8_t *row = tables_row(w->tab, s);
+    if (modulo && w->rail) {
+        put_by_rail(w, s, t, ch);
+        return;
+    }
+    for (uint32_t i = g->doff[t]; i < g->doff[t + 1]; i++) {
+        const struct rdest *d = &g->d[i];
+        row[d->lid] =
+            modulo ? rchoice_port(ch, g, digits(w, s, ch, d->seq)) : choice_idle_port(ch, g, w->load[s]);
+    }
+}
+
 // All entries for the destinations of switch t, from below in the order, so that dividers are known.
 static void fill_column(struct filling *w, uint32_t t)
 {
@@ -130,20 +162,16 @@ static void fill_column(struct filling *w, uint32_t t)
         if (!w->c.down[s])
             hand_on(w, s, &ch);
         ch.plain = ch.num_groups == 1 || w->o->rank[g->g[ch.group[0]].peer] > w->o->rank[s];
-        bool modulo = w->o->tiered[g->comp[s]] && w->c.ordered;
-        uint8_t *row = tables_row(w->tab, s);
-        for (uint32_t i = g->doff[t]; i < g->doff[t + 1]; i++) {
-            const struct rdest *d = &g->d[i];
-            row[d->lid] = modulo ? rchoice_port(&ch, g, digits(w, s, &ch, d->seq))
-                                 : choice_idle_port(&ch, g, w->load[s]);
-        }
+        put(w, s, t, &ch);
     }
 }
 
 static void prepare(struct filling *w, const struct rgraph *g, const struct rorder *o, bool ordered,
-                    struct fabric_tables *tab, struct arena *a)
+                    const struct rrail *rail, const uint16_t *lid, struct fabric_tables *tab, struct arena *a)
 {
-    *w = (struct filling){.g = g, .o = o, .tab = tab};
+    *w = (struct filling){.g = g, .o = o, .rail = rail, .lid = lid, .tab = tab};
+    if (rail)
+        rrail_at_init(&w->at, rail, a);
     rcolumn_init(&w->c, g, ordered, a);
     w->divider = ARENA_NEW_N(a, g->n + 1, uint32_t);
     // Costs that rows.c can hold are told apart here too.
@@ -162,7 +190,7 @@ static void leftover_task(void *arg, unsigned i)
     const struct leftovers *l = arg;
     struct arena *a = arena_new();
     struct filling w;
-    prepare(&w, l->r->g, l->r->o, true, l->r->tables, a);
+    prepare(&w, l->r->g, l->r->o, true, l->r->rail, l->r->lid, l->r->tables, a);
     for (uint32_t k = i; k < l->r->num; k += l->tasks) {
         if (l->r->odd[k])
             fill_column(&w, l->r->sw[k]);
@@ -170,23 +198,31 @@ static void leftover_task(void *arg, unsigned i)
     arena_free(a);
 }
 
-static void fill_by_rows(const struct rgraph *g, const struct rorder *o, const uint32_t *dest_switch,
-                         struct par *par, struct arena *a, struct fabric_tables *tab)
+// What is filled: numbers given out, and what they are taken with.
+struct job {
+    const struct rgraph *g;
+    const struct rorder *o;
+    bool ordered;
+    const struct rrail *rail;
+    const uint32_t *dest_switch; // in the order in which their numbers were counted
+    uint16_t *lid;               // per destination
+    struct fabric_tables *tab;
+};
+
+static void fill_by_rows(const struct job *j, struct par *par, struct arena *a)
 {
-    struct rrows r = {.g = g, .o = o, .tables = tab};
+    const struct rgraph *g = j->g;
+    struct rrows r = {.g = g, .o = j->o, .tables = j->tab, .rail = j->rail, .lid = j->lid};
     uint32_t dests = g->doff[g->n], odd = 0;
     r.column = ARENA_NEW_N(a, g->n + 1, uint32_t);
     r.sw = ARENA_NEW_N(a, g->n + 1, uint32_t);
     r.odd = ARENA_NEW_N(a, g->n + 1, uint8_t);
-    r.lid = ARENA_NEW_N(a, dests + 1, uint16_t);
     r.seq = ARENA_NEW_N(a, dests + 1, uint32_t);
     memset(r.column, 0xff, (g->n + 1) * sizeof(*r.column));
-    for (uint32_t i = 0; i < dests; i++) {
-        r.lid[i] = g->d[i].lid;
+    for (uint32_t i = 0; i < dests; i++)
         r.seq[i] = g->d[i].seq;
-    }
     for (uint32_t k = 0; k < g->n; k++) {
-        uint32_t t = dest_switch[k];
+        uint32_t t = j->dest_switch[k];
         if (g->doff[t] == g->doff[t + 1])
             continue;
         r.column[t] = r.num;
@@ -201,33 +237,49 @@ static void fill_by_rows(const struct rgraph *g, const struct rorder *o, const u
 }
 
 // Without tiers entries depend on what was given out before: one after the other.
-static void fill_by_columns(const struct rgraph *g, const struct rorder *o, bool ordered,
-                            const uint32_t *dest_switch, struct arena *a, struct fabric_tables *tab)
+static void fill_by_columns(const struct job *j, struct arena *a)
 {
+    const struct rgraph *g = j->g;
     struct filling w;
-    prepare(&w, g, o, ordered, tab, a);
+    prepare(&w, g, j->o, j->ordered, j->rail, j->lid, j->tab, a);
     w.load = arena_array(a, g->n + 1, sizeof(*w.load));
     for (uint32_t k = 0; k < g->n; k++) {
-        uint32_t t = dest_switch[k];
+        uint32_t t = j->dest_switch[k];
         if (g->doff[t] != g->doff[t + 1])
             fill_column(&w, t);
     }
 }
 
-void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *par, struct arena *a,
-           struct fabric_tables *tab)
+static void job_init(struct job *j, struct rgraph *g, const struct rorder *o, enum route_engine engine,
+                     struct arena *a, struct fabric_tables *tab)
 {
-    uint32_t *dest_switch = rnumbers_assign(g, o, a);
-    bool rows = ordered;
+    bool rail = engine == ROUTE_RAIL;
+    *j = (struct job){.g = g, .o = o, .ordered = engine != ROUTE_MINHOP, .tab = tab};
+    j->dest_switch = rail ? rrail_numbers(g, o, a) : rnumbers_assign(g, o, a);
+    j->rail = rail ? rrail_new(g, o, a) : NULL;
+    j->lid = ARENA_NEW_N(a, g->doff[g->n] + 1, uint16_t);
+    for (uint32_t i = 0; i < g->doff[g->n]; i++)
+        j->lid[i] = g->d[i].lid;
+}
+
+void rfill(struct rgraph *g, const struct rorder *o, enum route_engine engine, struct par *par,
+           struct arena *a, struct fabric_tables *tab)
+{
+    struct job j;
+    job_init(&j, g, o, engine, a, tab);
+    bool rows = j.ordered;
     for (uint32_t c = 0; c < g->num_comps; c++)
         rows &= o->tiered[c];
     if (rows)
-        fill_by_rows(g, o, dest_switch, par, a, tab);
+        fill_by_rows(&j, par, a);
     else
-        fill_by_columns(g, o, ordered, dest_switch, a, tab);
+        fill_by_columns(&j, a);
 }
 
-void rfill_general(struct rgraph *g, const struct rorder *o, struct arena *a, struct fabric_tables *tab)
+void rfill_general(struct rgraph *g, const struct rorder *o, enum route_engine engine, struct arena *a,
+                   struct fabric_tables *tab)
 {
-    fill_by_columns(g, o, true, rnumbers_assign(g, o, a), a, tab);
+    struct job j;
+    job_init(&j, g, o, engine, a, tab);
+    fill_by_columns(&j, a);
 }

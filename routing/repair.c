@@ -84,6 +84,7 @@ static void column(struct rrepair *r, uint16_t lid, const struct place *at, cons
     r->displaced += before != LFT_DROP && before != at->port;
     switch (v->b->engine) {
     case ROUTE_AUTO:
+    case ROUTE_RAIL:
     case ROUTE_UPDN:
         rrepair_column(r, lid, at->sw, seed, seeds, all);
         break;

@@ -20,12 +20,15 @@
 
 #include "lib/err.h"
 
-static const char *const engine_names[] = {
-    [ROUTE_AUTO] = "auto", [ROUTE_UPDN] = "updn", [ROUTE_MINHOP] = "minhop", [ROUTE_FILE] = "file"};
+static const char *const engine_names[] = {[ROUTE_AUTO] = "auto",
+                                           [ROUTE_UPDN] = "updn",
+                                           [ROUTE_MINHOP] = "minhop",
+                                           [ROUTE_FILE] = "file",
+                                           [ROUTE_RAIL] = "rail"};
 
 const char *route_engine_name(enum route_engine e)
 {
-    return e >= ROUTE_AUTO && e <= ROUTE_FILE ? engine_names[e] : "?";
+    return (unsigned)e < sizeof(engine_names) / sizeof(engine_names[0]) ? engine_names[e] : "?";
 }
 
 int route_engine_parse(const char *name, enum route_engine *ret)
@@ -83,7 +86,7 @@ static int compute(const struct fabric *f, const struct route_opts *o, enum rout
         return rc;
     struct route_result r = {.engine = engine};
     r.tables = tables_new(f, f->top_lid, route_engine_name(engine));
-    rfill(&g, &order, engine == ROUTE_UPDN, o->par, a, r.tables);
+    rfill(&g, &order, engine, o->par, a, r.tables);
     explain(&g, &order, o, engine, main_component(&g, a), &r);
     tables_seal(r.tables, false);
     *ret = r;
@@ -108,7 +111,7 @@ int route_compute(const struct fabric *f, const struct route_opts *o, struct rou
     if (o->engine == ROUTE_FILE)
         return read_file(f, o, ret, e);
     struct arena *a = arena_new();
-    enum route_engine engine = o->engine == ROUTE_MINHOP ? ROUTE_MINHOP : ROUTE_UPDN;
+    enum route_engine engine = o->engine == ROUTE_AUTO ? ROUTE_UPDN : o->engine;
     int rc = compute(f, o, engine, a, ret, e);
     arena_free(a);
     return rc;

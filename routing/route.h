@@ -22,6 +22,7 @@ enum route_engine {
                 // topology
     ROUTE_MINHOP, // shortest paths, balanced; may have credit loops: only on request, and the proof says so
     ROUTE_FILE,   // tables read from an LFT dump
+    ROUTE_RAIL,   // trees, complete or not: updn's paths, spread so that what shares no end meets on no cable
 };
 const char *route_engine_name(enum route_engine e);
 int route_engine_parse(const char *name, enum route_engine *ret); // -EINVAL

@@ -91,6 +91,25 @@ bool rcolumn_candidate(const struct rcolumn *c, const struct rgraph *g, const st
 // Numbers the destinations; returns the switches in the order in which theirs are counted. See number.c.
 uint32_t *rnumbers_assign(struct rgraph *g, const struct rorder *o, struct arena *a);
 
+// The engine rail's own: sequence numbers, and the choice of ports; see rail.c.
+uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a); // as rnumbers_assign()
+struct rrail;
+struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, struct arena *a);
+struct rrail_at { // one task's scratch
+    const struct rrail *r;
+    uint32_t s, stamp, used, *list, *list_of;
+    uint8_t *pool;
+};
+void rrail_at_init(struct rrail_at *w, const struct rrail *r, struct arena *a);
+struct rways {        // legal ways from one switch to another
+    uint64_t mask[4]; // its groups
+    uint32_t num;
+    const uint8_t *port; // of these groups, dealt out in this order
+};
+// Entries of switch s for the destinations of t, which is cost away. lid: as in rgraph.d, side by side.
+void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const struct rways *ways,
+               const uint16_t *lid, uint8_t *row);
+
 // Legal ways from one switch to another; see fill.c.
 struct rchoice {
     uint32_t num_groups, num_ports;
@@ -112,16 +131,18 @@ struct rrows {
     uint32_t *sw;     // per column
     uint16_t *lid;    // per destination, as in rgraph.d
     uint32_t *seq;
-    uint8_t *odd; // per column: not filled, left to column.c
+    uint8_t *odd;             // per column: not filled, left to column.c
+    const struct rrail *rail; // chooses; NULL: the modulo of fill.c
 };
 void rrows_fill(struct rrows *r, struct par *par);
 
-// Fills all tables. ordered: up*/down*, otherwise shortest paths.
-void rfill(struct rgraph *g, const struct rorder *o, bool ordered, struct par *par, struct arena *a,
-           struct fabric_tables *t);
+// Fills all tables. engine: ROUTE_RAIL, ROUTE_UPDN, or ROUTE_MINHOP: shortest paths without an order.
+void rfill(struct rgraph *g, const struct rorder *o, enum route_engine engine, struct par *par,
+           struct arena *a, struct fabric_tables *t);
 
-// The same tables by column.c alone, which rows.c must give byte for byte: for tests.
-void rfill_general(struct rgraph *g, const struct rorder *o, struct arena *a, struct fabric_tables *t);
+// The same tables by column.c alone, which rows.c must give byte for byte: for tests. Not for minhop.
+void rfill_general(struct rgraph *g, const struct rorder *o, enum route_engine engine, struct arena *a,
+                   struct fabric_tables *t);
 
 // file.c
 int rfile_read(const struct fabric *f, const char *text, size_t len, struct fabric_tables **ret,

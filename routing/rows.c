@@ -25,6 +25,7 @@ struct chunk {
     int16_t *divider;     // the same
     uint16_t *width;      // [cost * CHUNK + column]: switches that go down at that cost
     uint8_t odd[CHUNK];   // column is not for this way
+    struct rrail_at at;   // under rail
     uint8_t plane[PLANES][CHUNK];
 };
 
@@ -246,7 +247,11 @@ static void fill_switch(struct chunk *c, uint32_t s)
             mask[b / 8] |= (uint64_t)c->plane[b][j] << (b % 8 * 8);
         if (p.num == 0 || memcmp(mask, p.mask, sizeof(mask)) != 0)
             make_ports(g, c->o->rank, s, mask, &p);
-        if (down[j] != NO_PATH)
+        if (r->rail) {
+            struct rways ways = {.num = p.num, .port = p.port};
+            memcpy(ways.mask, mask, sizeof(mask));
+            rrail_put(&c->at, s, t, cost[j], &ways, r->lid, row);
+        } else if (down[j] != NO_PATH)
             put_down(r, g->doff[t], g->doff[t + 1], &p, c->width[(size_t)down[j] * CHUNK + j], row);
         else
             put_up(r, g->doff[t], g->doff[t + 1], &p, (uint32_t)c->divider[(size_t)s * CHUNK + j], row);
@@ -263,16 +268,20 @@ static void chunk_task(void *arg, unsigned i)
     c->num = r->num - c->first < CHUNK ? r->num - c->first : CHUNK;
     c->down = ARENA_NEW_N(a, (size_t)n * CHUNK, uint8_t);
     c->cost = ARENA_NEW_N(a, (size_t)n * CHUNK, uint8_t);
-    c->divider = ARENA_NEW_N(a, (size_t)n * CHUNK, int16_t);
+    if (r->rail)
+        rrail_at_init(&c->at, r->rail, a);
+    else
+        c->divider = ARENA_NEW_N(a, (size_t)n * CHUNK, int16_t);
     c->width = ARENA_NEW_N(a, (size_t)(COST_MAX + 1) * CHUNK, uint16_t);
     find_costs(c);
     find_odd(c);
-    for (size_t k = 0; k < (size_t)n * CHUNK; k++)
+    for (size_t k = 0; k < (size_t)n * CHUNK && !r->rail; k++)
         c->divider[k] = 1;
     for (uint32_t k = 0; k < n; k++) {
         uint32_t s = r->o->by_pos[k];
         find_candidates(c, s);
-        hand_on_row(c, s);
+        if (!r->rail)
+            hand_on_row(c, s);
         fill_switch(c, s);
     }
     memcpy(r->odd + c->first, c->odd, c->num);

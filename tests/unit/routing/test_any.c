@@ -290,8 +290,8 @@ static void expect_routed(const struct fabric *f, const struct route_opts *opts,
     expect_one_top(&g, &o, what);
     struct fabric_tables *fast = tables_new(f, f->top_lid, "updn"),
                          *general = tables_new(f, f->top_lid, "updn");
-    rfill(&g, &o, true, NULL, a, fast);
-    rfill_general(&g, &o, a, general);
+    rfill(&g, &o, ROUTE_UPDN, NULL, a, fast);
+    rfill_general(&g, &o, ROUTE_UPDN, a, general);
     uint64_t differ = tables_compare(fast, general).entries;
     if (differ != 0)
         fail_msg("%s: %llu entries differ between the fast way and the general", what,

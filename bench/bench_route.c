@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routing alone, for bench/route.py: computes tables for a generated fabric or a file, on the pool that the
+// manager has, and prints one JSON object.
+//
+//   bench_route [-e ENGINE] [-n RUNS] [-t THREADS] [-l] [-q] [-o TABLES] [-g LIDS] NAME|FILE
+//   -l: keep the file's LIDs (else all are given anew: switches, then adapters leaf by leaf)
+//   -q: quality figures too, all same-rail shifts where hosts are not too many
+//   -o: the tables, a line a switch: GUID, first LID, entries in hex; -g: guid2lid lines, both as other
+//       judges read them
+//
+// Times are wall clock, best and median of the runs; "rss" is the peak after the first computation, with the
+// snapshot, its tables and nothing else; "memset" is what writing as many bytes again takes, on as many
+// threads: the wall of memory.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fabric/builder.h"
+#include "fabric/topogen.h"
+#include "lib/err.h"
+#include "lib/loop.h"
+#include "lib/pool.h"
+#include "lib/xalloc.h"
+#include "routing/quality.h"
+#include "routing/route.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static size_t peak_rss(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (size_t)u.ru_maxrss * 1024;
+}
+
+// --- LIDs ---
+
+static void give_lid(struct builder *b, const struct fabric *f, port_id id, uint32_t *lid)
+{
+    struct port_attrs a = fabric_port(f, id)->a;
+    a.lid = (uint16_t)++ * lid;
+    a.lmc = 0;
+    builder_port(b, fabric_port(f, id)->node, fabric_port(f, id)->num, &a);
+}
+
+static const struct fabric *with_lids(const struct fabric *f)
+{
+    struct builder *b = builder_from(f);
+    uint32_t lid = 0;
+    for (uint32_t s = 0; s < f->num_switches; s++)
+        give_lid(b, f, fabric_port_at(f, fabric_switch(f, s), 0), &lid);
+    for (uint32_t s = 0; s < f->num_switches; s++) {
+        const struct node *sw = fabric_switch(f, s);
+        for (unsigned num = 1; num <= sw->num_ports; num++) {
+            const struct port *p = fabric_port(f, fabric_port_at(f, sw, num));
+            const struct node *peer = fabric_peer_node(f, p);
+            if (peer && peer->type != NODE_SWITCH)
+                give_lid(b, f, p->peer, &lid);
+        }
+    }
+    const struct fabric *r = builder_seal(b, f->generation + 1, NULL);
+    fabric_unref(f);
+    return r;
+}
+
+// --- output ---
+
+static int put_tables(const char *path, const struct fabric *f, const struct fabric_tables *t)
+{
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return -1;
+    for (uint32_t s = 0; s < t->num_switches; s++) {
+        fprintf(out, "0x%016lx 0 ", fabric_switch(f, s)->guid);
+        for (uint32_t lid = 0; lid <= t->top_lid; lid++)
+            fprintf(out, "%02x", tables_port(t, s, (uint16_t)lid));
+        fputc('\n', out);
+    }
+    return fclose(out);
+}
+
+static int put_lids(const char *path, const struct fabric *f)
+{
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return -1;
+    for (uint32_t lid = 1; lid <= f->top_lid; lid++) {
+        if (f->lid_port[lid] == ID_NONE)
+            continue;
+        const struct port *p = &f->port[f->lid_port[lid]];
+        fprintf(out, "0x%016lx 0x%04x 0x%04x\n", p->guid ? p->guid : fabric_node(f, p->node)->guid, p->a.lid,
+                p->a.lid + (1u << p->a.lmc) - 1);
+    }
+    return fclose(out);
+}
+
+// --- timing, on the pool ---
+
+struct bench {
+    struct loop *l;
+    const struct fabric *f;
+    struct route_opts opts;
+    unsigned runs;
+    struct route_result r;
+    struct route_proof proof;
+    struct err e;
+    int rc;
+    double compute[100], verify[100], wall;
+    size_t rss;
+    bool want_quality;
+    struct route_quality q;
+};
+
+static int less(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct wipe {
+    const struct fabric_tables *t;
+    uint8_t *to;
+    unsigned n;
+};
+
+static void wipe_task(void *arg, unsigned i)
+{
+    struct wipe *w = arg;
+    size_t size = tables_bytes(w->t), from = size / w->n * i,
+           to = i + 1 == w->n ? size : size / w->n * (i + 1);
+    memset(w->to + from, 0x5a, to - from);
+}
+
+static double wipe(const struct fabric_tables *t, struct par *par)
+{
+    struct wipe w = {t, xmalloc(tables_bytes(t)), par->width};
+    double best = 1e9;
+    for (int i = 0; i < 4; i++) { // the first maps the pages
+        double t0 = now();
+        par->run(par, w.n, wipe_task, &w);
+        double d = now() - t0;
+        best = d < best && i > 0 ? d : best;
+    }
+    free(w.to);
+    return best;
+}
+
+static void work(void *arg, struct par *par)
+{
+    struct bench *b = arg;
+    b->opts.par = par;
+    for (unsigned i = 0; i < b->runs && !b->rc; i++) {
+        tables_unref(b->r.tables);
+        b->r.tables = NULL;
+        double t0 = now();
+        b->rc = route_compute(b->f, &b->opts, &b->r, &b->e);
+        b->compute[i] = now() - t0;
+        if (i == 0)
+            b->rss = peak_rss();
+    }
+    for (unsigned i = 0; i < b->runs && !b->rc; i++) {
+        struct verify_opts o = {.par = par, .allow_credit_loops = true};
+        double t0 = now();
+        route_verify(b->f, b->r.tables, &o, &b->proof);
+        b->verify[i] = now() - t0;
+    }
+    if (b->rc)
+        return;
+    b->wall = wipe(b->r.tables, par);
+    struct quality_opts o = {.all_shifts = b->f->num_end_nodes <= 2000, .par = par};
+    if (b->want_quality)
+        route_quality(b->f, b->r.tables, &o, &b->q);
+}
+
+static void done(void *arg)
+{
+    struct bench *b = arg;
+    loop_stop(b->l);
+}
+
+static void print_flows(const struct fabric *f, const char *name, const struct quality_flows *q)
+{
+    if (q->absent)
+        return;
+    char link[200] = "";
+    if (q->link.node != ID_NONE)
+        fabric_port_name(f, fabric_port_at(f, &f->node[q->link.node], q->link.port), link, sizeof(link));
+    printf("\"%s\": %.6f, \"%s_worst\": %.6f, \"%s_load\": %u, \"%s_failed\": %lu, ", name, q->mean, name,
+           q->worst, name, q->max_load, name, q->failed);
+    fprintf(stderr, "%s: %u patterns, fullest cable %s\n", name, q->patterns, link);
+}
+
+static void print_quality(const struct fabric *f, const struct route_quality *q)
+{
+    print_flows(f, "same_rail_shift", &q->same_rail_shift);
+    print_flows(f, "slot_shift", &q->slot_shift);
+    print_flows(f, "ring", &q->ring);
+    print_flows(f, "shift", &q->shift);
+    print_flows(f, "permutation", &q->permutation);
+    if (q->alltoall.absent)
+        return;
+    const struct quality_alltoall *x = &q->alltoall;
+    char link[200] = "";
+    if (x->link.node != ID_NONE)
+        fabric_port_name(f, fabric_port_at(f, &f->node[x->link.node], x->link.port), link, sizeof(link));
+    printf("\"alltoall_max\": %lu, \"alltoall_max_over_mean\": %.6f, \"alltoall_failed\": %lu, ", x->max,
+           x->max_over_mean, x->failed);
+    fprintf(stderr, "alltoall: fullest cable %s", link);
+    for (uint32_t i = 0; i < x->num_levels; i++)
+        fprintf(stderr, "; %s %u: %lu, %.3f of the mean", quality_dir_name(x->level[i].dir), x->level[i].tier,
+                x->level[i].max, x->level[i].max_over_mean);
+    fprintf(stderr, "\n");
+}
+
+static void print(struct bench *b)
+{
+    qsort(b->compute, b->runs, sizeof(double), less);
+    qsort(b->verify, b->runs, sizeof(double), less);
+    printf("{\"switches\": %u, \"hosts\": %u, \"lids\": %u, \"tables\": %zu, \"engine\": \"%s\", ",
+           b->f->num_switches, b->f->num_end_nodes, b->f->top_lid, tables_bytes(b->r.tables),
+           route_engine_name(b->r.engine));
+    printf("\"compute\": %.6f, \"compute_median\": %.6f, \"verify\": %.6f, \"memset\": %.6f, \"rss\": %zu, ",
+           b->compute[0], b->compute[b->runs / 2], b->verify[0], b->wall, b->rss);
+    if (b->want_quality)
+        print_quality(b->f, &b->q);
+    printf("\"ok\": %s, \"credit_loop\": %s, \"unreached\": %lu, \"max_hops\": %u}\n",
+           b->proof.ok ? "true" : "false", b->proof.credit_loop ? "true" : "false", b->proof.unreached,
+           b->proof.max_hops);
+    fprintf(stderr, "%s\n%s%s", b->r.why, b->proof.counter_example, b->proof.counter_example[0] ? "\n" : "");
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {.opts.engine = ROUTE_AUTO, .runs = 5};
+    const char *tables = NULL, *lids = NULL;
+    unsigned threads = 0;
+    bool keep = false, usage = false;
+    for (int c; (c = getopt(argc, argv, "e:n:t:lqo:g:")) != -1;) {
+        if (c == 'e')
+            usage |= route_engine_parse(optarg, &b.opts.engine) != 0;
+        else if (c == 'n')
+            b.runs = (unsigned)strtoul(optarg, NULL, 10);
+        else if (c == 't')
+            threads = (unsigned)strtoul(optarg, NULL, 10);
+        else if (c == 'l')
+            keep = true;
+        else if (c == 'q')
+            b.want_quality = true;
+        else if (c == 'o')
+            tables = optarg;
+        else if (c == 'g')
+            lids = optarg;
+        else
+            usage = true;
+    }
+    if (usage || optind + 1 != argc || b.runs < 1 || b.runs > 100) {
+        fprintf(stderr,
+                "usage: bench_route [-e ENGINE] [-n RUNS (100)] [-t THREADS] [-l] [-q] [-o TABLES] [-g LIDS] "
+                "NAME|FILE\n");
+        return 2;
+    }
+    b.f = topogen_or_file(argv[optind], NULL, &b.e);
+    if (b.f && !keep)
+        b.f = with_lids(b.f);
+    if (b.f) {
+        b.l = loop_new(LOOP_REAL);
+        struct pool *p = pool_new(b.l, threads);
+        struct pool_job job = {.work = work, .done = done, .arg = &b};
+        pool_submit(p, &job);
+        loop_run(b.l);
+        pool_free(p);
+        loop_free(b.l);
+    }
+    if (!b.f || b.rc) {
+        fprintf(stderr, "bench_route: %s\n", b.e.text);
+        return 1;
+    }
+    print(&b);
+    if ((tables && put_tables(tables, b.f, b.r.tables)) || (lids && put_lids(lids, b.f))) {
+        perror("bench_route");
+        return 1;
+    }
+    return 0;
+}
