@@ -64,7 +64,15 @@ struct view { // what one fabric shows
     const struct fabric *f; // reference, taken at the first request after a change; NULL: none was looked at
     uint32_t *order;        // node indices by NodeGUID
     const struct fabric
-        *names;           // simulated fabrics: the largest generation so far, so that a dead node has a name
+        *names; // simulated fabrics: the largest generation so far, so that a dead node has a name
+    struct {    // figures of the tables in force; render_quality.c
+        const struct fabric *f; // what they are of, references; NULL: nobody has asked yet
+        const struct fabric_tables *t;
+        const struct fabric *ideal_f;
+        const struct fabric_tables *ideal_t;
+        char *now, *ideal, *last; // JSON; NULL: not known
+        int64_t at_ns;
+    } quality;
     int64_t change_began; // of the sweep whose change is told in words
     char change[400];
 };
@@ -251,12 +259,13 @@ void post_sim_link(struct request *r);
 void post_sim_node(struct request *r);
 void post_sim_loss(struct request *r);
 void post_route_computation(struct request *r);
+void get_route_quality(struct request *r);
 
 extern const struct schema schema_status, schema_fabric, schema_node, schema_node_detail, schema_port,
     schema_link, schema_route, schema_finding, schema_sweep, schema_mad, schema_event, schema_job,
     schema_sweep_asked, schema_done, schema_reroute_body, schema_sim_link_body, schema_sim_node_body,
     schema_sim_loss_body, schema_sim_action_body, schema_sim_verb, schema_group, schema_group_detail,
-    schema_sim, schema_computation_body, schema_problem;
+    schema_sim, schema_computation_body, schema_problem, schema_route_quality;
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---
@@ -279,6 +288,15 @@ void streams_close(struct api *a); // all connections of streams end with the ne
 void streams_done(struct api *a);
 void jobs_init(struct api *a);
 void jobs_done(struct api *a);
+struct computation;
+// Rates tables of v's fabric, then calls quality_rated(). The computation is taken; false with an answer when
+// there are too many.
+bool jobs_rate(struct request *r, struct view *v, const struct computation *given);
+
+// --- render_quality.c ---
+void quality_rated(struct view *v, struct computation *c); // takes the results
+void quality_changed(struct view *v);                      // the fabric or its tables may be others now
+void quality_done(struct view *v);
 
 // --- render_lists.c ---
 void event_put(struct buf *b, const struct db_event *ev); // an event as JSON

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/quality.h"
 #include "api/resolve.h"
 #include "fabric/builder.h"
 #include "fabric/writer.h"
@@ -261,7 +262,7 @@ static const struct schema schema_failed = {
     .name = "failed", "What failed", sizeof(struct failed_row), failed_fields};
 
 struct result_row {
-    const char *engine, *why, *quality, *lft;
+    const char *engine, *why, *quality, *quality_before, *lft;
     double seconds;
     int64_t lft_bytes, peak_rss_bytes, lids;
     const struct verify_row *verify;
@@ -280,7 +281,13 @@ static const struct field result_fields[] = {
     {.name = "quality",
      .type = FIELD_RAW,
      .at = RESULT(quality),
-     "not computed in this version",
+     "how well they spread traffic",
+     &schema_quality},
+    {.name = "quality_before",
+     .type = FIELD_RAW,
+     .at = RESULT(quality_before),
+     "the same of the routes without failures; null when nothing was to fail",
+     &schema_quality,
      .null = true},
     {.name = "changed",
      .type = FIELD_OBJ,
@@ -356,7 +363,7 @@ struct run {
     const struct fabric *numbered, *edited; // NULL where the one before will do
     struct route_result base, result;
     bool *failed;
-    struct buf lft;
+    struct buf lft, quality, quality_before;
 };
 
 static int route(struct run *r, const struct fabric *f, struct route_result *ret, double *ret_seconds)
@@ -391,6 +398,9 @@ static void render(struct run *r, const struct fabric *f, double seconds)
         failed.nodes += r->failed[i];
     if (r->base.tables != NULL)
         compare(f, r->base.tables, t, r->failed, &changed);
+    quality_rate(f, t, r->par, &r->quality);
+    if (r->base.tables != NULL)
+        quality_rate(whole, r->base.tables, r->par, &r->quality_before);
     json_put_struct(&c->result, &schema_computation_result,
                     &(struct result_row){.engine = route_engine_name(r->result.engine),
                                          .why = r->result.why,
@@ -399,6 +409,8 @@ static void render(struct run *r, const struct fabric *f, double seconds)
                                          .peak_rss_bytes = (int64_t)peak_rss_bytes(),
                                          .lids = t->top_lid,
                                          .verify = &verify,
+                                         .quality = r->quality.data,
+                                         .quality_before = r->quality_before.data,
                                          .changed = r->base.tables != NULL ? &changed : NULL,
                                          .failed = &failed,
                                          .lft = c->lft ? r->lft.data ? r->lft.data : "" : NULL});
@@ -431,8 +443,19 @@ static void run(struct run *r)
     render(r, f, seconds);
 }
 
+static void rate(struct computation *c, struct par *par)
+{
+    quality_rate(c->f, c->tables, par, &c->result);
+    if (c->ideal != NULL)
+        quality_rate(c->ideal_f, c->ideal, par, &c->ideal_result);
+}
+
 void compute_run(struct computation *c, struct par *par)
 {
+    if (c->tables != NULL) {
+        rate(c, par);
+        return;
+    }
     struct run r = {.c = c, .par = par, .failed = xcalloc(c->f->num_nodes + 1, sizeof(bool))};
 
     run(&r);
@@ -443,6 +466,8 @@ void compute_run(struct computation *c, struct par *par)
     fabric_unref(r.numbered);
     free(r.failed);
     buf_done(&r.lft);
+    buf_done(&r.quality);
+    buf_done(&r.quality_before);
 }
 
 void compute_done(struct computation *c)
@@ -451,5 +476,9 @@ void compute_done(struct computation *c)
         free(c->fail[i]);
     free(c->fail);
     free(c->lft_path);
+    tables_unref(c->tables);
+    tables_unref(c->ideal);
+    fabric_unref(c->ideal_f);
     buf_done(&c->result);
+    buf_done(&c->ideal_result);
 }

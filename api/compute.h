@@ -21,9 +21,13 @@ struct computation {
     size_t num_fail;
     bool lft;       // tables as text in the result
     char *lft_path; // or into this file; NULL
+    // Instead: rates these tables of f, and the ideal ones of their fabric where there are; references.
+    const struct fabric_tables *tables, *ideal;
+    const struct fabric *ideal_f;
     // out
-    struct err err;    // code 0: there is a result
-    struct buf result; // JSON of schema_computation_result
+    struct err err;          // code 0: there is a result
+    struct buf result;       // JSON of schema_computation_result; of schema_quality when tables were rated
+    struct buf ideal_result; // JSON of schema_quality
 };
 extern const struct schema schema_computation_result;
 

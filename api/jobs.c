@@ -31,6 +31,7 @@ struct job {
     enum job_state state;
     int64_t created_ns, finished_ns;
     mono_t finished;
+    struct view *view; // whose tables are rated; NULL: a route computation
     struct computation c;
     struct pool_job pool_job;
 };
@@ -44,7 +45,7 @@ struct job_row {
 };
 #define JOB(f) offsetof(struct job_row, f)
 static const char *const job_states[] = {"running", "done", "failed", NULL};
-static const char *const job_kinds[] = {"route-computation", NULL};
+static const char *const job_kinds[] = {"route-computation", "route-quality", NULL};
 static const struct field job_fields[] = {
     {.name = "id", .type = FIELD_STR, .at = JOB(id), "its id in paths"},
     {.name = "kind", .type = FIELD_STR, .at = JOB(kind), "what it computes", .name_of = job_kinds},
@@ -61,7 +62,7 @@ static const struct field job_fields[] = {
     {.name = "result",
      .type = FIELD_RAW,
      .at = JOB(result),
-     "what came out",
+     "what came out of a route computation",
      &schema_computation_result,
      .null = true},
     {0},
@@ -130,6 +131,8 @@ static void done(void *arg)
         return;
     }
     j->state = j->c.err.code == 0 ? JOB_DONE : JOB_FAILED;
+    if (j->view != NULL)
+        quality_rated(j->view, &j->c);
     j->finished_ns = wall_now_ns();
     j->finished = loop_now(a->c.loop);
     fabric_unref(j->c.f); // a result needs no snapshot
@@ -201,7 +204,7 @@ static void fill_row(const struct job *j, struct job_row *row, struct error_row 
 {
     snprintf(id, 24, "%llu", (unsigned long long)j->id);
     *row = (struct job_row){.id = id,
-                            .kind = job_kinds[0],
+                            .kind = job_kinds[j->view != NULL],
                             .fabric = j->fabric,
                             .state = j->state == JOB_DONE     ? "done"
                                      : j->state == JOB_FAILED ? "failed"
@@ -253,24 +256,15 @@ static bool take_body(struct request *r, struct computation *c)
     return take_elements(r, c) && take_path(r, c);
 }
 
-void post_route_computation(struct request *r)
+// The computation is taken. NULL with an answer when there are too many.
+static struct job *begin(struct request *r, struct view *v, const struct computation *given)
 {
     struct api *a = r->api;
-    struct view *v = view_of(r);
-    struct computation c = {0};
-    struct job_row row;
-    char id[24];
-
-    if (v == NULL)
-        return;
-    if (!take_body(r, &c)) {
-        compute_done(&c);
-        return;
-    }
+    struct computation c = *given;
     if (!make_room(a)) {
         compute_done(&c);
         answer_problem(r, 429, "%d jobs are unfinished; wait for one of them", JOBS_MAX);
-        return;
+        return NULL;
     }
     struct job *j = xcalloc(1, sizeof(*j));
     *j = (struct job){.next = a->jobs.first,
@@ -284,7 +278,36 @@ void post_route_computation(struct request *r)
     j->c.f = fabric_ref(v->f);
     a->jobs.first = j;
     a->jobs.count++;
-    start_next(a);
+    return j;
+}
+
+bool jobs_rate(struct request *r, struct view *v, const struct computation *given)
+{
+    struct job *j = begin(r, v, given);
+    if (j == NULL)
+        return false;
+    j->view = v;
+    start_next(r->api);
+    return true;
+}
+
+void post_route_computation(struct request *r)
+{
+    struct view *v = view_of(r);
+    struct computation c = {0};
+    struct job_row row;
+    char id[24];
+
+    if (v == NULL)
+        return;
+    if (!take_body(r, &c)) {
+        compute_done(&c);
+        return;
+    }
+    struct job *j = begin(r, v, &c);
+    if (j == NULL)
+        return;
+    start_next(r->api);
     fill_row(j, &row, NULL, id);
     snprintf(r->location, sizeof(r->location), API_BASE "/jobs/%s", id);
     answer_struct(r, 202, &schema_job, &row);
@@ -341,7 +364,7 @@ void get_job(struct request *r)
     } else if (j->state == JOB_DONE && j->c.result.len > COPY_MAX) {
         answer_big(r, j, &row);
     } else {
-        row.result = j->state == JOB_DONE ? j->c.result.data : NULL;
+        row.result = j->state == JOB_DONE && j->view == NULL ? j->c.result.data : NULL;
         answer_struct(r, 200, &schema_job, &row);
     }
 }

@@ -78,6 +78,11 @@ const struct resource resource_rows[] = {
      "Links, each once: a is the lower end"},
     {GET_("/fabrics/{f}/routes"), ANSWER_OBJECT, 200, true, route_params, &schema_route, NULL, get_route,
      "getRoute", "The path that the tables in force take"},
+    {GET_("/fabrics/{f}/route-quality"), ANSWER_OBJECT, 200, false, NULL, &schema_route_quality, NULL,
+     get_route_quality, "getRouteQuality",
+     "How well the tables in force spread traffic, beside the ideal ones and those before; computed when "
+     "first "
+     "asked for"},
     {GET_("/fabrics/{f}/findings"), ANSWER_LIST, 200, true, NULL, &schema_finding, NULL, get_findings,
      "listFindings", "What is odd about the fabric, errors first"},
     {GET_("/fabrics/{f}/sweeps"), ANSWER_LIST, 200, false, NULL, &schema_sweep, NULL, get_sweeps,

@@ -24,12 +24,14 @@ void view_changed(struct view *v)
     v->changes++;
     forget(v);
     view_fabric(v);
+    quality_changed(v);
 }
 
 void view_done(struct view *v)
 {
     forget(v);
     fabric_unref(v->names);
+    quality_done(v);
 }
 
 const struct fabric *view_fabric(struct view *v)

@@ -216,6 +216,26 @@ const struct command_row command_rows[] = {
          "Exit code: 1 when the routes could not be proved.\n",
      .example = "weft route compute rail-1024\nweft route compute site.topo --fail random:1:7 -o json\n"
                 "weft route compute site.topo --engine updn --fail 'leaf-1[33]' --dump-lft after.lft\n"},
+    {.name = "route quality",
+     .args = "[FILE|NAME]",
+     .max_args = 1,
+     .options = "engine fail watch",
+     .run = cmd_route_quality,
+     .doc = "how well routes spread traffic: of the fabric, or computed for a saved one",
+     .more =
+         "Flows of a pattern all send at once. MEAN: what one gets, 1 where it meets no other. WORST: the "
+         "worst\n"
+         "pattern's mean. MAX LOAD: most flows on one cable between switches; FULLEST CABLE names it. "
+         "/MEAN:\n"
+         "beside the mean load of such cables. IDEAL: with the whole blueprint there. BEFORE: with the "
+         "tables\n"
+         "before these, if their figures were asked for, or without the failures of --fail.\n"
+         "  same_rail_shift  each host to one further on its rail\n"
+         "  slot_shift       each host to the next scalable unit on its rail, by all numbers of slots\n"
+         "  ring             each host to its own slot there\n"
+         "  alltoall         every host to every other, exactly\n"
+         "  shift, permutation   random ones, the same each time\n",
+     .example = "weft route quality\nweft route quality site.topo --fail random:1:7\n"},
     {.name = "reroute",
      .args = "",
      .options = "wait",

@@ -8,11 +8,11 @@
 
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/quality.h"
 #include "cli/text.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 
-#define COMPUTE_SECONDS 600
 #define POLL_FIRST 0.01
 #define POLL_MAX 0.5
 
@@ -292,10 +292,26 @@ static void draw_values(struct out *o, const char *head, const char *name, json_
     out_wrap(o, 11);
 }
 
+// A line a pattern, of what says most.
+static void draw_quality(struct out *o, const char *head, json_t *q)
+{
+    json_t *v;
+    const char *key;
+    json_object_foreach(q, key, v)
+    {
+        if (!json_is_object(v))
+            continue;
+        json_t *line = quality_line(v);
+        draw_values(o, head, key, line);
+        json_decref(line);
+        head = "";
+    }
+}
+
 static void draw_result(struct out *o, const char *what, json_t *r)
 {
-    json_t *verify = json_object_get(r, "verify"), *q = json_object_get(r, "quality"), *v;
-    const char *key, *head = "quality", *counter = js_str(verify, "counterexample");
+    json_t *verify = json_object_get(r, "verify");
+    const char *counter = js_str(verify, "counterexample");
     struct buf bytes = {0};
 
     out_paint(o, COLOUR_BOLD, "%s", what);
@@ -311,11 +327,8 @@ static void draw_result(struct out *o, const char *what, json_t *r)
     out_printf(o, ": %s pairs in %.3f s%s%s", bytes.data, js_num(verify, "seconds"), counter[0] ? "; " : "",
                counter);
     out_wrap(o, 11);
-    json_object_foreach(q, key, v)
-    {
-        draw_values(o, head, key, v);
-        head = "";
-    }
+    draw_quality(o, "quality", json_object_get(r, "quality"));
+    draw_quality(o, "before", json_object_get(r, "quality_before"));
     if (js_int(r, "failed.nodes") + js_int(r, "failed.links") > 0)
         draw_values(o, "failed", "", json_object_get(r, "failed"));
     if (json_is_object(json_object_get(r, "changed")))
@@ -355,7 +368,8 @@ static int check_dump(const struct cli *c)
     return CLI_OK;
 }
 
-static int compute(struct cli *c, const char *what, double seconds)
+// show: what to do with the result. what: NULL for the running weftd's fabric.
+static int compute(struct cli *c, const char *what, double seconds, route_show_fn *show)
 {
     int64_t deadline = mono_now().ns + (int64_t)(seconds * 1e9);
     struct buf path = {0};
@@ -378,14 +392,14 @@ static int compute(struct cli *c, const char *what, double seconds)
     if (rc == CLI_OK && what == NULL)
         rc = write_lft(c, result);
     if (rc == CLI_OK)
-        rc = show_result(c, what ? what : c->fabric_name, result);
+        rc = show(c, what ? what : c->fabric_name, result);
     json_decref(result);
     json_decref(begun);
     free(job);
     return rc;
 }
 
-static int compute_private(struct cli *c, const char *what, double seconds)
+int route_compute_private(struct cli *c, const char *what, double seconds, route_show_fn *show)
 {
     struct child child;
     struct err e = {0};
@@ -405,7 +419,7 @@ static int compute_private(struct cli *c, const char *what, double seconds)
     } else {
         http_free(c->http);
         c->http = http_new(child.socket);
-        rc = compute(c, what, seconds);
+        rc = compute(c, what, seconds, show);
     }
     child_stop(&child);
     return rc;
@@ -413,8 +427,8 @@ static int compute_private(struct cli *c, const char *what, double seconds)
 
 int cmd_route_compute(struct cli *c)
 {
-    double seconds = args_has(&c->args, "timeout") ? c->timeout : COMPUTE_SECONDS;
+    double seconds = args_has(&c->args, "timeout") ? c->timeout : ROUTE_SECONDS;
     if (c->args.num_words == 0)
-        return compute(c, NULL, seconds);
-    return compute_private(c, c->args.word[0], seconds);
+        return compute(c, NULL, seconds, show_result);
+    return route_compute_private(c, c->args.word[0], seconds, show_result);
 }

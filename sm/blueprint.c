@@ -61,6 +61,17 @@ void sm_ideal_unref(struct sm_ideal *x)
     free(x);
 }
 
+bool sm_ideal_tables(const struct sm *sm, const struct fabric **ret_fabric,
+                     const struct fabric_tables **ret_tables)
+{
+    const struct sm_ideal *x = sm->blueprint.ideal;
+    if (x == NULL)
+        return false;
+    *ret_fabric = x->made_for;
+    *ret_tables = x->route.tables;
+    return true;
+}
+
 // --- kept ---
 
 static void work(void *arg, struct par *par)

@@ -151,6 +151,9 @@ void sm_get_status(const struct sm *sm, struct sm_status *ret);
 // The last finished generation; NULL before the first. Borrowed: take a reference to keep it.
 const struct fabric *sm_fabric(const struct sm *sm);
 const struct fabric_tables *sm_tables(const struct sm *sm);
+// The ideal tables that are kept to, and the fabric that they are of; false before there are any. Borrowed.
+bool sm_ideal_tables(const struct sm *sm, const struct fabric **ret_fabric,
+                     const struct fabric_tables **ret_tables);
 const struct findings *sm_findings(const struct sm *sm);
 // Finished sweeps, newest first; i = 0 is the last one; NULL beyond the history (64).
 const struct sm_sweep *sm_history(const struct sm *sm, unsigned i);

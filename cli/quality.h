@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between route.c and quality.c: computations and how their figures are shown.
+#ifndef WEFT_CLI_QUALITY_H
+#define WEFT_CLI_QUALITY_H
+
+#include "cli/cli.h"
+
+#define ROUTE_SECONDS 600 // that a computation may take
+
+// Shows what came out; an exit code. what: the file or fabric.
+typedef int route_show_fn(struct cli *c, const char *what, json_t *result);
+// Computes with a weftd of its own, by the options --engine, --fail and --dump-lft.
+int route_compute_private(struct cli *c, const char *what, double seconds, route_show_fn *show);
+
+// What a pattern's figures say in a line: an object of the few that matter, or a string that says why there
+// are none. The caller's.
+json_t *quality_line(json_t *figures);
+
+#endif
