@@ -74,6 +74,7 @@ static void led_astray(struct sm *sm, struct sm_dev *d)
     ask_late(sm, d->guid);
     if (d->asks > 0 || !d->asking)
         return;
+    sm->disc.astray = true;
     suspect(sm, d);
     sm_dirty_switch(sm, d, "unread");
     if (d->parent < sm->num_dev &&
@@ -266,12 +267,12 @@ static void link_down(struct sm *sm, struct sm_dev *d, unsigned num)
         sm_partial_switch(sm, z);
 }
 
-// The switch tells of a change since its ports were read last, and we have brought this one out of INIT
-// since: it may be the one, and the far end another by now, which the state does not show any more.
+// The switch tells of a change since it last told of none, and we have brought this port out of INIT since:
+// it may be the one, and the far end another by now, which the state does not show any more.
 static bool armed_unseen(const struct sm_dev *d, const struct sm_port *p)
 {
     return d->reading && d->si.port_state_change && p->armed != 0 &&
-           (int32_t)(p->armed - d->ports_read_before) >= 0;
+           (int32_t)(p->armed - d->seen_from_before) >= 0;
 }
 
 void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t before)
@@ -312,6 +313,8 @@ bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct s
 {
     struct sm_port *a = &from->port[num];
 
+    if (a->peer != DEV_NONE && (to == NULL || a->peer != to->index) && state_of(a) > MAD_PORT_INIT)
+        sm->disc.astray |= dev_is_switch(sm->dev[a->peer]) || (to != NULL && dev_is_switch(to));
     if (a->peer != DEV_NONE && (to == NULL || a->peer != to->index || a->peer_num != far)) {
         struct sm_dev *left = sm->dev[a->peer];
         sm_unlink(sm, from, num);
@@ -523,6 +526,15 @@ static bool alone(const struct sm *sm)
     return false;
 }
 
+// What else is believed may be as wrong, and what is written would go to others than are meant.
+static void look_at_everything(struct sm *sm)
+{
+    struct err e;
+    err_set(&e, -EAGAIN, sm->transport->name, "cables lead elsewhere than they did; reading everything");
+    sm_resweep(sm, "moved-cables", false);
+    sm_sweep_failed(sm, &e);
+}
+
 static void look_at_own_link(struct sm *sm)
 {
     struct err e;
@@ -553,6 +565,10 @@ void sm_partial_over(void *arg)
     sm->disc.num_again = 0;
     if (own_link) {
         look_at_own_link(sm);
+        return;
+    }
+    if (sm->disc.astray) {
+        look_at_everything(sm);
         return;
     }
     bool gone = sm_reach(sm, true);

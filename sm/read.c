@@ -376,8 +376,8 @@ static void switch_known(struct sm *sm, struct sm_dev *d, const uint8_t *data)
     if (d->si.linear_fdb_top > MAD_LID_UNICAST_MAX)
         d->si.linear_fdb_top = 0;
     d->have_si = d->all_ports = true;
-    d->ports_read_before = d->ports_read;
-    d->ports_read = (uint32_t)sm->sweep.id;
+    d->seen_from_before = d->seen_from;
+    d->ports_read = d->seen_from = (uint32_t)sm->sweep.id;
     if (!d->si.port_state_change) {
         read_all(sm, d);
         return;

@@ -129,12 +129,17 @@ static struct stamp *read_stamp(const struct sm *sm)
 
 enum whose { FOREIGN, OURS, OURS_FINISHED };
 
-// Whether the tables found are those that were written last, or on the way there.
+// Whether the tables found are those that were written last, or on the way there. Where most are not known
+// nobody else's are there to be kept.
 static enum whose whose_tables(const struct sm_route_job *j)
 {
     const struct fabric *f = j->fabric;
-    uint32_t finished = 0, ours = 0;
+    uint32_t finished = 0, ours = 0, known = 0;
 
+    for (uint32_t sw = 0; sw < f->num_switches; sw++)
+        known += j->row_known[sw];
+    if (known * 2 <= f->num_switches)
+        return OURS;
     if (j->found == NULL)
         return FOREIGN;
     for (uint64_t i = 0; i < j->found->n; i++) {
@@ -148,7 +153,7 @@ static enum whose whose_tables(const struct sm_route_job *j)
     }
     if (finished == f->num_switches)
         return OURS_FINISHED;
-    return ours * 2 > f->num_switches ? OURS : FOREIGN;
+    return ours * 2 > known ? OURS : FOREIGN;
 }
 
 // --- the worker ---

@@ -101,7 +101,10 @@ struct sm_dev {
     char desc[65];
     bool have_desc, have_si;
     bool all_ports; // port 0's PortInfo is followed by the others'
-    uint32_t ports_read, ports_read_before; // ids of the sweeps (low bits) that have read them all
+    uint32_t ports_read; // id of the sweep (low bits) that has asked for them all
+    // Ids of sweeps (low bits): of ports that were armed earlier nothing has happened that was not read; the
+    // same before this reading.
+    uint32_t seen_from, seen_from_before;
     // of a partial sweep
     bool reading;         // SwitchInfo and all ports are read in this sweep
     bool asking, suspect; // reading waits for its SwitchInfo; not any more, as no way brought it
@@ -240,6 +243,7 @@ struct sm {
         // of a partial sweep
         bool heard;              // somebody has answered
         bool unlinked;           // a link was taken back
+        bool astray;             // a cable leads elsewhere than it did, and nothing has told of it
         bool routes_stale;       // a link was found down since the routes were made
         struct loop_timer grace; // for what is late
         bool grace_over, hurried;
@@ -298,6 +302,7 @@ struct sm {
         struct loop_timer timer;
         uint64_t pending;
         bool running;
+        bool closing; // next: only switches of which the last sweep has brought up ports
         uint32_t exceptions;
         int64_t backoff_ns; // before a sweep that the last ones make look useless
         mono_t ended;       // when the last sweep did

@@ -308,13 +308,21 @@ static int64_t may_read_at(const struct slot *s, enum reading what)
     return s->credit[what] - (s->flood != FLOOD_NONE ? 0 : (READS - 1) * READ_NS);
 }
 
+// The running sweep has asked it and clears its PortStateChange before it reads its ports: it will see this.
+static bool is_about_to_read(const struct sm *sm, const struct sm_dev *d, enum reading what)
+{
+    return what == READ_SWITCH && sm->sweeping && !sm->disc.over && d->reading && !d->suspect &&
+           d->ports_read != (uint32_t)sm->sweep.id;
+}
+
 static void want(struct sm *sm, const struct trap *tr, enum reading what)
 {
     struct slot *s = tr->s;
     int64_t now = now_ns(sm), at = may_read_at(s, what);
 
-    if ((s->due >> what & 1) || s->marked[what] == sm->num_sweeps + sm->sweeping + 1) {
-        sm->traps->stats.duplicates++; // no sweep has begun since: it is still to be read
+    if ((s->due >> what & 1) || s->marked[what] == sm->num_sweeps + sm->sweeping + 1 ||
+        is_about_to_read(sm, tr->d, what)) {
+        sm->traps->stats.duplicates++; // still to be read
     } else if (at > now) {
         sm->traps->stats.put_off++;
         s->due |= (uint8_t)(1u << what);

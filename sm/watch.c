@@ -5,8 +5,9 @@
 // A light sweep is one Get(SwitchInfo) per switch (PortStateChange says that a port of it changed; a top
 // below what was written, that it was reset) and one request for each exception: a port that is up with
 // silence behind it, a device without a description or with a port that does not tell its PortInfo. A change
-// leads to a partial sweep. Sweeps that follow each other without finding or achieving anything
-// are spaced out, up to a minute.
+// leads to a partial sweep. When ports have been brought up it comes at once, for their switches only: what
+// happened to them meanwhile shows in no state of theirs. Sweeps that follow each other without finding or
+// achieving anything are spaced out, up to a minute.
 #include <errno.h>
 #include <string.h>
 
@@ -22,9 +23,10 @@
 static void light_end(struct sm *sm)
 {
     sm->light.running = false;
-    sm->num_light++;
-    if (!sm->resweep && !sm->dirty_asked)
+    sm->num_light += !sm->light.closing;
+    if (!sm->light.closing && !sm->resweep && !sm->dirty_asked)
         sm_audit_step(sm);
+    sm->light.closing = false;
     sm_watch_arm(sm);
 }
 
@@ -47,6 +49,8 @@ static void light_switch_done(void *arg, uint64_t user, const struct mad_result 
         sm_dirty_switch(sm, d, "switch-silent");
     } else if (r->mad_status == 0) {
         mad_switch_info_decode(r->data, &si);
+        if (!si.port_state_change)
+            d->seen_from = (uint32_t)sm->sweep.id + 1;
         if (!d->have_si)
             sm_dirty_switch(sm, d, "silent-switch-answers");
         else if (si.port_state_change && mono_sub(loop_now(sm->loop), d->believed_from) >= 0)
@@ -156,11 +160,35 @@ static bool nobody_known(const struct sm_port *p)
            (p->excluded == PORT_INCLUDED && p->peer == DEV_NONE && sm_port_up(p));
 }
 
+static void ask_switch(struct sm *sm, struct sm_dev *d)
+{
+    sm->light.pending++;
+    sm_request(sm, d, 0, MAD_METHOD_GET, MAD_ATTR_SWITCH_INFO, 0, NULL, light_switch_done, NULL, d->index);
+}
+
+// Whether the last sweep has brought up a port of it.
+static bool has_armed(const struct sm *sm, const struct sm_dev *d)
+{
+    if (!d->here || !dev_is_switch(d))
+        return false;
+    for (unsigned num = 1; num <= d->ni.num_ports; num++)
+        if (d->port[num].armed == (uint32_t)sm->sweep.id)
+            return true;
+    return false;
+}
+
 static void light_begin(struct sm *sm)
 {
     sm->light.running = true;
     sm->light.exceptions = 0;
     sm->light.pending = 1;
+    if (sm->light.closing) {
+        for (uint32_t i = 0; i < sm->num_dev; i++)
+            if (has_armed(sm, sm->dev[i]))
+                ask_switch(sm, sm->dev[i]);
+        light_one_done(sm);
+        return;
+    }
     if (local_port_changed(sm))
         sm_resweep(sm, "local-port", false);
     bool any_switch = false;
@@ -170,8 +198,7 @@ static void light_begin(struct sm *sm)
             continue;
         if (dev_is_switch(d)) {
             any_switch = true;
-            sm->light.pending++;
-            sm_request(sm, d, 0, MAD_METHOD_GET, MAD_ATTR_SWITCH_INFO, 0, NULL, light_switch_done, NULL, i);
+            ask_switch(sm, d);
             for (unsigned num = 1; num <= d->ni.num_ports; num++)
                 if (nobody_known(&d->port[num]))
                     probe_exception(sm, d, num);
@@ -253,17 +280,12 @@ static void timer_fired(void *arg)
 const struct sm_cause *sm_cause(const char *name)
 {
     static const struct sm_cause row[] = {
-        {"start", SM_AT_ONCE, false, false},
-        {"operator", SM_AT_ONCE, false, false},
-        {"handover", SM_AT_ONCE, false, false},
-        {"trap", SM_SOON, false, true},
-        {"switch-change", SM_SOON, false, false},
-        {"switch-reset", SM_SOON, false, false},
-        {"switch-silent", SM_SOON, false, false},
-        {"unfinished", SM_SOON, false, false},
-        {"unread", SM_SOON, true, false},
-        {"late-answer", SM_SOON, true, false},
-        {"silent-device-answers", SM_TOGETHER, true, false},
+        {"start", SM_AT_ONCE, false, false},      {"operator", SM_AT_ONCE, false, false},
+        {"handover", SM_AT_ONCE, false, false},   {"trap", SM_SOON, false, true},
+        {"switch-change", SM_SOON, false, false}, {"switch-reset", SM_SOON, false, false},
+        {"switch-silent", SM_SOON, false, false}, {"unfinished", SM_SOON, false, false},
+        {"moved-cables", SM_SOON, false, false},  {"unread", SM_SOON, true, false},
+        {"late-answer", SM_SOON, true, false},    {"silent-device-answers", SM_TOGETHER, true, false},
     };
     static const struct sm_cause other = {"", SM_LATER, false, false},
                                  master = {"", SM_AT_ONCE, false, false};
@@ -318,8 +340,10 @@ void sm_watch_swept(struct sm *sm)
     sm->light.ended = loop_now(sm->loop);
     count_unread(sm, s, changed);
     bool read = s->full; // a switch; what only adapters have caused in vain is held up by the pause enough
+    sm->light.closing = false;
     for (uint32_t i = 0; i < sm->touched.n; i++) {
         read |= sm->dev[sm->touched.index[i]]->reading;
+        sm->light.closing |= s->ok && has_armed(sm, sm->dev[sm->touched.index[i]]);
         count_vain(sm, sm->dev[sm->touched.index[i]]);
     }
     sm->light.burst -= !read && *b > 0 && sm->light.burst > 0;
@@ -390,6 +414,8 @@ void sm_watch_arm(struct sm *sm)
         loop_timer_after(&sm->light.timer, MONO_S);
     else if (!sm->up || (last != NULL && !last->ok))
         loop_timer_after(&sm->light.timer, sm->light.backoff_ns > MONO_S ? sm->light.backoff_ns : MONO_S);
+    else if (sm->light.closing)
+        loop_timer_after(&sm->light.timer, 0);
     else if (sm->o.sweep_interval_ns > 0)
         loop_timer_after(&sm->light.timer, sm->o.sweep_interval_ns);
 }

@@ -92,6 +92,24 @@ __attribute__((format(printf, 2, 3))) static void say(struct storm *st, const ch
     printf("\n");
 }
 
+// Where the manager believes in other cables than there are.
+static void tell_errors(struct storm *st)
+{
+    const struct fabric *f = sm_fabric(st->r.sm);
+    for (uint32_t p = 0; f != NULL && p < st->f->num_ports; p++) {
+        const struct node *n = fabric_by_guid(f, guid_of_port(st, p));
+        if (n == NULL || st->f->port[p].num == 0)
+            continue;
+        const struct port *is = fabric_port(f, fabric_port_at(f, n, st->f->port[p].num));
+        uint64_t truth = carries(st, p) ? guid_of_port(st, st->port[p].peer) : 0;
+        uint64_t belief = port_valid(is->peer) ? fabric_node(f, fabric_port(f, is->peer)->node)->guid : 0;
+        if (truth != belief)
+            say(st, "      %s[%u] leads to 0x%llx, is believed to lead to 0x%llx",
+                st->node[st->f->port[p].node.i].desc, st->f->port[p].num, (unsigned long long)truth,
+                (unsigned long long)belief);
+    }
+}
+
 static void tell_new(struct storm *st)
 {
     if (!st->loud)
@@ -114,6 +132,7 @@ static void tell_new(struct storm *st)
             s->ok        ? s->text
             : s->text[0] ? s->text
                          : "failed");
+    tell_errors(st);
 }
 
 // --- walking the tables ---
