@@ -94,4 +94,34 @@ struct quality_opts {
 void route_quality(const struct fabric *f, const struct fabric_tables *t, const struct quality_opts *o,
                    struct route_quality *ret);
 
+// --- one job ---
+// What the communication of a job would meet on these tables with the fabric to itself. Its adapters are
+// given in the order of ranks; collectives run on every rail at once (adapters without a rail are a rail of
+// their own).
+//   ring           each adapter to the next of its rail, the last to the first
+//   tree           the two complementary binary trees of a rail (Sanders, Speck, Traeff, "Two-tree algorithms
+//                  for full bandwidth broadcast, reduction and scan", 2009), both ways
+//   rail_alltoall  every adapter to every other of its rail
+//   alltoall       every adapter to every other, those of its own host too
+// Bandwidth of a flow here is beside what its two hosts' own cables leave it: 1 means that no cable between
+// switches holds it back.
+#define QUALITY_BLAME 8
+struct quality_job_flows {
+    const char *absent; // as above
+    uint64_t flows, failed;
+    double mean, worst; // over flows
+    uint64_t max_load;
+    uint32_t blamed;                         // cables that hold flows back
+    uint32_t num_links;                      // listed, at most QUALITY_BLAME
+    struct quality_link link[QUALITY_BLAME]; // of these the fullest, fullest first
+};
+struct route_job_quality {
+    uint32_t adapters; // that take part: those given that are hosts' and hang on a switch, each once
+    uint32_t rails;
+    struct quality_job_flows ring, tree, rail_alltoall, alltoall;
+};
+// ports: indices of ports. Cost: O(adapters x hops), and the all-to-alls as above.
+void route_quality_job(const struct fabric *f, const struct fabric_tables *t, const uint32_t *ports,
+                       uint32_t num_ports, struct par *par, struct route_job_quality *ret);
+
 #endif

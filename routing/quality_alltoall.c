@@ -18,6 +18,11 @@ enum state {
 
 struct a2a {
     const struct qgraph *g;
+    const uint32_t *on; // class of each end, ID_NONE: takes no part; NULL: all in class 0
+    uint32_t classes;
+    uint32_t **hosts; // per class, per switch: ends
+    uint32_t *size;   // per class
+    uint32_t num_dests;
     uint32_t *dest; // ends by LID
     uint32_t *source, num_sources;
     const uint32_t *load; // second walk: of all
@@ -35,8 +40,13 @@ struct atask {
     uint32_t *load;  // per channel
     uint64_t flows, failed;
     double *sum; // per destination; shared, each writes its own
-    uint32_t most;
+    double least;
 };
+
+static uint32_t class_of(const struct a2a *w, uint32_t end)
+{
+    return w->on ? w->on[end] : 0;
+}
 
 // --- one destination ---
 
@@ -88,10 +98,10 @@ static void count_dest(const struct a2a *w, struct atask *k, const uint8_t *entr
 {
     const struct qgraph *g = w->g;
     const struct qend *to = &g->end[dest];
-    uint32_t num = tree(w, k, entry, to);
+    uint32_t num = tree(w, k, entry, to), class = class_of(w, dest);
     uint64_t all = 0;
     for (uint32_t i = 0; i < num; i++)
-        k->value[k->order[i]] = g->hosts[k->order[i]];
+        k->value[k->order[i]] = w->hosts[class][k->order[i]];
     for (uint32_t i = num; i-- > 0;) {
         uint32_t s = k->order[i];
         if (s == to->sw) {
@@ -102,17 +112,17 @@ static void count_dest(const struct a2a *w, struct atask *k, const uint8_t *entr
         k->value[g->peer[k->out[s]]] += k->value[s];
     }
     k->flows += all;
-    k->failed += g->num_ends - 1 - all;
+    k->failed += w->size[class] - 1 - all;
 }
 
 static void see_dest(const struct a2a *w, struct atask *k, const uint8_t *entry, uint32_t dest)
 {
     const struct qgraph *g = w->g;
     const struct qend *to = &g->end[dest];
-    uint32_t num = tree(w, k, entry, to), own = g->num_ends - 1;
+    uint32_t num = tree(w, k, entry, to), class = class_of(w, dest), own = w->size[class] - 1;
     double sum = 0;
     for (uint32_t i = 0; i < num; i++) {
-        uint32_t s = k->order[i], most = own, hosts = g->hosts[s];
+        uint32_t s = k->order[i], most = own, hosts = w->hosts[class][s];
         if (s == to->sw) {
             hosts--;
         } else {
@@ -123,7 +133,8 @@ static void see_dest(const struct a2a *w, struct atask *k, const uint8_t *entry,
         if (hosts == 0)
             continue;
         sum += most == own ? hosts : (double)hosts * own / most;
-        k->most = most > k->most ? most : k->most;
+        double least = (double)own / most;
+        k->least = least < k->least ? least : k->least;
     }
     k->sum[dest] = sum;
 }
@@ -150,8 +161,8 @@ static void task_run(struct a2a *w, uint32_t i)
 {
     const struct qgraph *g = w->g;
     struct atask *k = &w->task[i];
-    uint32_t from = (uint32_t)((uint64_t)g->num_ends * i / w->tasks);
-    uint32_t to = (uint32_t)((uint64_t)g->num_ends * (i + 1) / w->tasks);
+    uint32_t from = (uint32_t)((uint64_t)w->num_dests * i / w->tasks);
+    uint32_t to = (uint32_t)((uint64_t)w->num_dests * (i + 1) / w->tasks);
     uint32_t block = ID_NONE;
     for (uint32_t d = from; d < to; d++) {
         uint32_t lid = g->end[w->dest[d]].lid;
@@ -184,13 +195,25 @@ static void prepare(struct a2a *w, struct par *par, struct arena *a)
     uint64_t *by = ARENA_NEW_N(a, g->num_ends + 1, uint64_t);
     w->dest = ARENA_NEW_N(a, g->num_ends + 1, uint32_t);
     w->source = ARENA_NEW_N(a, g->n + 1, uint32_t);
-    for (uint32_t i = 0; i < g->num_ends; i++)
-        by[i] = (uint64_t)g->end[i].lid << 32 | i;
-    qsort(by, g->num_ends, sizeof(*by), lid_order);
-    for (uint32_t i = 0; i < g->num_ends; i++)
+    bool *sends = ARENA_NEW_N(a, g->n + 1, bool);
+    w->hosts = ARENA_NEW_N(a, w->classes, uint32_t *);
+    w->size = ARENA_NEW_N(a, w->classes, uint32_t);
+    for (uint32_t c = 0; c < w->classes; c++)
+        w->hosts[c] = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    for (uint32_t i = 0; i < g->num_ends; i++) {
+        uint32_t c = class_of(w, i);
+        if (c == ID_NONE)
+            continue;
+        by[w->num_dests++] = (uint64_t)g->end[i].lid << 32 | i;
+        w->hosts[c][g->end[i].sw]++;
+        w->size[c]++;
+        sends[g->end[i].sw] = true;
+    }
+    qsort(by, w->num_dests, sizeof(*by), lid_order);
+    for (uint32_t i = 0; i < w->num_dests; i++)
         w->dest[i] = (uint32_t)by[i];
     for (uint32_t s = 0; s < g->n; s++) {
-        if (g->hosts[s] > 0)
+        if (sends[s])
             w->source[w->num_sources++] = s;
     }
     w->tasks = par && par->width > 1 ? par->width : 1;
@@ -204,7 +227,8 @@ static void prepare(struct a2a *w, struct par *par, struct arena *a)
                                     .out = ARENA_NEW_N(a, g->n + 1, uint32_t),
                                     .value = ARENA_NEW_N(a, g->n + 1, uint32_t),
                                     .load = ARENA_NEW_N(a, (size_t)g->n * g->stride + 1, uint32_t),
-                                    .sum = sum};
+                                    .sum = sum,
+                                    .least = 1};
 }
 
 // --- what it amounts to ---
@@ -266,15 +290,23 @@ static void levels_sum(const struct qgraph *g, const uint32_t *load, struct qual
     r->link = quality_link_of(g, at, r->max);
 }
 
-void quality_alltoall(const struct qgraph *g, struct par *par, struct arena *a, struct quality_alltoall *ret)
+static void flows_see(struct a2a *w, struct par *par, struct quality_alltoall *ret)
 {
-    struct a2a w = {.g = g};
     double sum = 0;
-    uint32_t most = 0;
-    if (g->num_ends < 2) {
-        ret->absent = "no host has another to send to";
-        return;
-    }
+    ret->worst = 1;
+    quality_spread(par, w->tasks, task_start, w);
+    for (uint32_t i = 0; i < w->tasks; i++)
+        ret->worst = w->task[i].least < ret->worst ? w->task[i].least : ret->worst;
+    for (uint32_t i = 0; i < w->g->num_ends; i++)
+        sum += w->task[0].sum[i];
+    ret->mean = sum / (double)ret->flows;
+}
+
+void quality_alltoall_of(const struct qgraph *g, const uint32_t *on, uint32_t classes, struct par *par,
+                         struct arena *a, struct quality_alltoall *ret, const uint32_t **ret_load)
+{
+    struct a2a w = {.g = g, .on = on, .classes = classes};
+    uint32_t least = UINT32_MAX;
     prepare(&w, par, a);
     quality_spread(par, w.tasks, task_start, &w);
     for (uint32_t i = 0; i < w.tasks; i++) {
@@ -285,15 +317,20 @@ void quality_alltoall(const struct qgraph *g, struct par *par, struct arena *a, 
     }
     w.load = w.task[0].load;
     levels_sum(g, w.load, ret);
-    if (ret->max <= g->num_ends - 1) { // no cable is worse than the hosts' own
-        ret->mean = ret->worst = ret->flows ? 1 : 0;
+    *ret_load = w.load;
+    if (ret->flows + ret->failed == 0)
+        ret->absent = "no host has another to send to";
+    if (ret->flows == 0)
         return;
-    }
-    quality_spread(par, w.tasks, task_start, &w);
-    for (uint32_t i = 0; i < w.tasks; i++)
-        most = w.task[i].most > most ? w.task[i].most : most;
-    for (uint32_t i = 0; i < g->num_ends; i++)
-        sum += w.task[0].sum[i];
-    ret->mean = ret->flows ? sum / (double)ret->flows : 0;
-    ret->worst = most ? (double)(g->num_ends - 1) / most : 0;
+    for (uint32_t c = 0; c < classes; c++)
+        least = w.size[c] > 1 && w.size[c] < least ? w.size[c] : least;
+    ret->mean = ret->worst = 1;
+    if (ret->max > least - 1) // else no cable is worse than the hosts' own
+        flows_see(&w, par, ret);
+}
+
+void quality_alltoall(const struct qgraph *g, struct par *par, struct arena *a, struct quality_alltoall *ret)
+{
+    const uint32_t *load;
+    quality_alltoall_of(g, NULL, 1, par, a, ret, &load);
 }

@@ -132,16 +132,6 @@ static void make(const struct qgraph *g, uint64_t seed, const struct pattern *p,
 
 // --- walking them ---
 
-// The channel that a switch's entry for a LID leads to, ID_NONE where it leads to no switch.
-static inline uint32_t channel_at(const struct qgraph *g, uint32_t sw, uint16_t lid)
-{
-    uint32_t port = g->row[sw][lid];
-    if (port >= g->stride)
-        return ID_NONE;
-    uint32_t c = sw * g->stride + port;
-    return g->peer[c] == ID_NONE ? ID_NONE : c;
-}
-
 static struct target target_of(const struct qend *e)
 {
     return (struct target){.sw = e->sw, .lid = e->lid, .port = e->port};
@@ -156,7 +146,7 @@ static inline void load_step(const struct qgraph *g, struct scratch *k, struct p
     if (to.lid < g->t->lids) {
         if (s == to.sw && g->row[s][to.lid] == to.port)
             return;
-        c = s == to.sw || last ? ID_NONE : channel_at(g, s, to.lid);
+        c = s == to.sw || last ? ID_NONE : qchannel_at(g, s, to.lid);
     }
     if (c == ID_NONE) {
         k->dst[flow] = ID_NONE;

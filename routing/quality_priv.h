@@ -48,9 +48,25 @@ struct qgraph {
 };
 void qgraph_build(const struct fabric *f, const struct fabric_tables *t, struct arena *a, struct qgraph *ret);
 
+// The channel that a switch's entry for a LID (below tables.lids) leads to; ID_NONE where it leads to no
+// switch.
+static inline uint32_t qchannel_at(const struct qgraph *g, uint32_t sw, uint16_t lid)
+{
+    uint32_t port = g->row[sw][lid];
+    if (port >= g->stride)
+        return ID_NONE;
+    uint32_t c = sw * g->stride + port;
+    return g->peer[c] == ID_NONE ? ID_NONE : c;
+}
+
 void quality_patterns(const struct qgraph *g, const struct quality_opts *o, struct arena *a,
                       struct route_quality *ret);
 void quality_alltoall(const struct qgraph *g, struct par *par, struct arena *a, struct quality_alltoall *ret);
+// The same among ends of one class only, and all classes at once. on: per end its class, below `classes`;
+// ID_NONE for ends that take no part. *ret_load: flows on each channel, in the arena.
+#define QUALITY_CLASSES_MAX 256
+void quality_alltoall_of(const struct qgraph *g, const uint32_t *on, uint32_t classes, struct par *par,
+                         struct arena *a, struct quality_alltoall *ret, const uint32_t **ret_load);
 
 // n tasks over par, or one after the other where there is none.
 void quality_spread(struct par *par, uint32_t n, void (*task)(void *arg, unsigned i), void *arg);

@@ -382,6 +382,136 @@ static void all_shifts(void **state)
     fabric_unref(f);
 }
 
+// --- a job ---
+
+// On the pair: ranks that alternate between the leaves send everything over the one cable.
+static void job_on_one_trunk(void **state)
+{
+    struct route_job_quality q;
+    uint32_t host[10], port[10];
+    (void)state;
+    const struct fabric *f = pair();
+    struct fabric_tables *t = rig_route(f, ROUTE_UPDN);
+    assert_int_equal(hosts_of(f, host), 4);
+    for (unsigned i = 0; i < 4; i++) // twice the same, a switch's port, one there is not: left out
+        port[i] = host[i % 2 ? 2 + i / 2 : i / 2];
+    port[4] = host[0];
+    port[5] = f->node[f->switch_node[0]].first_port;
+    port[6] = f->num_ports + 7;
+    route_quality_job(f, t, port, 7, &rig_par, &q);
+    assert_int_equal(q.adapters, 4);
+    assert_int_equal(q.rails, 1);
+    assert_int_equal(q.ring.flows, 4);
+    assert_int_equal(q.ring.max_load, 2);
+    near("ring", q.ring.mean, 0.5);
+    assert_int_equal(q.ring.blamed, 2); // the cable, each way
+    assert_int_equal(q.ring.num_links, 2);
+    assert_string_equal(fabric_desc(f, &f->node[q.ring.link[0].node]), "leaf-1");
+    assert_int_equal(q.ring.link[0].port, 3);
+    assert_int_equal(q.ring.link[0].load, 2);
+    // Two trees of three edges, both ways; whoever sends over the cable has a fuller one of its own.
+    assert_int_equal(q.tree.flows, 12);
+    assert_int_equal(q.tree.max_load, 4);
+    near("tree", q.tree.worst, 1);
+    assert_int_equal(q.tree.blamed, 0);
+    assert_int_equal(q.alltoall.max_load, 4);
+    near("all-to-all", q.alltoall.worst, 3.0 / 4);
+    assert_int_equal(q.alltoall.num_links, 2);
+    near("all-to-all of the rail", q.rail_alltoall.mean, q.alltoall.mean);
+
+    port[1] = host[1]; // neighbours next to each other: one flow over the cable, and one back
+    port[2] = host[2];
+    port[3] = host[3];
+    route_quality_job(f, t, port, 4, NULL, &q);
+    assert_int_equal(q.ring.max_load, 1);
+    assert_int_equal(q.ring.blamed, 0);
+    near("ring", q.ring.mean, 1);
+    route_quality_job(f, t, port, 1, NULL, &q);
+    assert_non_null(q.ring.absent);
+    tables_unref(t);
+    fabric_unref(f);
+}
+
+// A job of all hosts is what the fabric's own figures are of.
+static void job_of_all(void **state)
+{
+    struct rng r;
+    (void)state;
+    rng_init(&r, 14);
+    for (unsigned i = 0; i < 4; i++) {
+        const struct fabric *f = rig_degrade(rig_named(i % 2 ? "ft3-8-4" : "rail-512"), i < 2 ? 0 : 10, &r);
+        struct fabric_tables *t = rig_route(f, ROUTE_UPDN);
+        uint32_t *host = xcalloc(f->num_ports, sizeof(*host)), n = hosts_of(f, host);
+        struct quality_opts o = {.par = NULL};
+        struct route_quality all;
+        struct route_job_quality q, serial;
+        route_quality(f, t, &o, &all);
+        route_quality_job(f, t, host, n, &rig_par, &q);
+        route_quality_job(f, t, host, n, NULL, &serial);
+        assert_int_equal(q.adapters, n);
+        assert_int_equal(q.rails, 8);
+        assert_int_equal(q.alltoall.max_load, all.alltoall.max);
+        near("mean", q.alltoall.mean, all.alltoall.mean);
+        near("worst", q.alltoall.worst, all.alltoall.worst);
+        assert_int_equal(q.rail_alltoall.flows, (uint64_t)n * (n / 8 - 1));
+        assert_true(q.rail_alltoall.mean <= 1 && q.rail_alltoall.worst <= q.rail_alltoall.mean);
+        assert_int_equal(q.tree.flows, 4 * (n - 8));
+        near("tree", q.tree.mean, serial.tree.mean);
+        assert_memory_equal(q.alltoall.link, serial.alltoall.link, sizeof(q.alltoall.link));
+        if (i < 2) {
+            near("ring", q.ring.worst, 1);
+            assert_int_equal(q.rail_alltoall.blamed + q.alltoall.blamed + q.ring.blamed, 0);
+        } else {
+            assert_true(q.alltoall.blamed > 0 && q.alltoall.link[0].load == q.alltoall.max_load);
+            for (uint32_t k = 1; k < q.alltoall.num_links; k++)
+                assert_true(q.alltoall.link[k].load <= q.alltoall.link[k - 1].load);
+        }
+        free(host);
+        tables_unref(t);
+        fabric_unref(f);
+    }
+}
+
+// Loads of the ring and the rails' all-to-all, path by path, over tables of any kind.
+static void job_on_any_tables(void **state)
+{
+    struct rng r;
+    (void)state;
+    rng_init(&r, 15);
+    for (unsigned i = 0; i < 40; i++) {
+        const struct fabric *f = rig_degrade(rig_named("ft3-8-4"), 10, &r);
+        struct fabric_tables *good = rig_route(f, ROUTE_MINHOP);
+        struct fabric_tables *t = tables_copy_for(good, f, f, f->top_lid);
+        uint32_t *host = xcalloc(f->num_ports, sizeof(*host)), n = hosts_of(f, host) / 2;
+        struct route_job_quality q;
+        for (unsigned k = 0; k < i; k++)
+            t->lft[rng_below(&r, t->num_switches * t->lids)] = (uint8_t)rng_below(&r, 256);
+        tables_seal(t, false);
+        route_quality_job(f, t, host, n, &rig_par, &q);
+        uint64_t *load = xcalloc(f->num_ports, sizeof(*load)), flows = 0, failed = 0, most = 0;
+        for (uint32_t a = 0; a < n; a++) {
+            for (uint32_t z = 0; z < n; z++) {
+                if (a == z || f->port[host[a]].rail != f->port[host[z]].rail)
+                    continue;
+                bool there = walk(f, t, host[a], host[z], load, NULL);
+                flows += there;
+                failed += !there;
+            }
+        }
+        for (uint32_t k = 0; k < f->num_ports; k++)
+            most = load[k] > most ? load[k] : most;
+        assert_int_equal(q.rail_alltoall.flows, flows);
+        assert_int_equal(q.rail_alltoall.failed, failed);
+        assert_int_equal(q.rail_alltoall.max_load, most);
+        assert_int_equal(q.ring.flows + q.ring.failed, n);
+        free(load);
+        free(host);
+        tables_unref(t);
+        tables_unref(good);
+        fabric_unref(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +522,9 @@ int main(void)
         cmocka_unit_test(what_a_fabric_has_not),
         cmocka_unit_test(holes_keep_their_slot),
         cmocka_unit_test(all_shifts),
+        cmocka_unit_test(job_on_one_trunk),
+        cmocka_unit_test(job_of_all),
+        cmocka_unit_test(job_on_any_tables),
     };
     return cmocka_run_group_tests_name("quality", tests, NULL, NULL);
 }
