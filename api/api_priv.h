@@ -260,12 +260,13 @@ void post_sim_node(struct request *r);
 void post_sim_loss(struct request *r);
 void post_route_computation(struct request *r);
 void get_route_quality(struct request *r);
+void post_job_quality(struct request *r);
 
 extern const struct schema schema_status, schema_fabric, schema_node, schema_node_detail, schema_port,
     schema_link, schema_route, schema_finding, schema_sweep, schema_mad, schema_event, schema_job,
     schema_sweep_asked, schema_done, schema_reroute_body, schema_sim_link_body, schema_sim_node_body,
     schema_sim_loss_body, schema_sim_action_body, schema_sim_verb, schema_group, schema_group_detail,
-    schema_sim, schema_computation_body, schema_problem, schema_route_quality;
+    schema_sim, schema_computation_body, schema_problem, schema_route_quality, schema_job_quality_body;
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---

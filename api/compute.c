@@ -450,15 +450,36 @@ static void rate(struct computation *c, struct par *par)
         quality_rate(c->ideal_f, c->ideal, par, &c->ideal_result);
 }
 
+static void rate_job(struct run *r)
+{
+    struct computation *c = r->c;
+    const struct fabric *f = c->f;
+    const struct fabric_tables *t = c->tables;
+    double seconds;
+
+    if (t == NULL) {
+        r->numbered = compute_number(f, &c->err);
+        if (r->numbered != NULL)
+            f = r->numbered;
+        if (c->err.code != 0 || route(r, f, &r->result, &seconds) != 0)
+            return;
+        t = r->result.tables;
+    }
+    quality_rate_job(f, t, c->host, c->num_hosts, r->par, &c->result, &c->err);
+}
+
 void compute_run(struct computation *c, struct par *par)
 {
-    if (c->tables != NULL) {
+    if (c->tables != NULL && c->num_hosts == 0) {
         rate(c, par);
         return;
     }
     struct run r = {.c = c, .par = par, .failed = xcalloc(c->f->num_nodes + 1, sizeof(bool))};
 
-    run(&r);
+    if (c->num_hosts > 0)
+        rate_job(&r);
+    else
+        run(&r);
     // Made here and seen by nobody else: freed here.
     tables_unref(r.base.tables);
     tables_unref(r.result.tables);
@@ -475,6 +496,9 @@ void compute_done(struct computation *c)
     for (size_t i = 0; i < c->num_fail; i++)
         free(c->fail[i]);
     free(c->fail);
+    for (size_t i = 0; i < c->num_hosts; i++)
+        free(c->host[i]);
+    free(c->host);
     free(c->lft_path);
     tables_unref(c->tables);
     tables_unref(c->ideal);

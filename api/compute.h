@@ -12,6 +12,7 @@
 #include "routing/route.h"
 
 #define COMPUTE_FAIL_MAX 1000
+#define COMPUTE_HOSTS_MAX 20000
 #define COMPUTE_LFT_MAX (64u << 20)
 
 struct computation {
@@ -24,9 +25,13 @@ struct computation {
     // Instead: rates these tables of f, and the ideal ones of their fabric where there are; references.
     const struct fabric_tables *tables, *ideal;
     const struct fabric *ideal_f;
+    // Instead: rates what a job on these hosts meets; on `tables`, or where there are none, on computed ones.
+    char **host;
+    size_t num_hosts;
     // out
-    struct err err;          // code 0: there is a result
-    struct buf result;       // JSON of schema_computation_result; of schema_quality when tables were rated
+    struct err err;    // code 0: there is a result
+    struct buf result; // JSON of schema_computation_result; of schema_quality when tables were rated, of
+                       // schema_job_quality for a job
     struct buf ideal_result; // JSON of schema_quality
 };
 extern const struct schema schema_computation_result;

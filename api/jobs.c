@@ -22,6 +22,12 @@ enum job_state {
     JOB_FAILED,
 };
 
+enum job_kind { // as job_kinds has them
+    JOB_COMPUTE,
+    JOB_QUALITY,
+    JOB_HOSTS,
+};
+
 struct job {
     struct job *next;
     struct api *api; // NULL: the API went while it ran
@@ -31,7 +37,8 @@ struct job {
     enum job_state state;
     int64_t created_ns, finished_ns;
     mono_t finished;
-    struct view *view; // whose tables are rated; NULL: a route computation
+    enum job_kind kind;
+    struct view *view; // JOB_QUALITY: whose tables are rated
     struct computation c;
     struct pool_job pool_job;
 };
@@ -45,7 +52,7 @@ struct job_row {
 };
 #define JOB(f) offsetof(struct job_row, f)
 static const char *const job_states[] = {"running", "done", "failed", NULL};
-static const char *const job_kinds[] = {"route-computation", "route-quality", NULL};
+static const char *const job_kinds[] = {"route-computation", "route-quality", "job-quality", NULL};
 static const struct field job_fields[] = {
     {.name = "id", .type = FIELD_STR, .at = JOB(id), "its id in paths"},
     {.name = "kind", .type = FIELD_STR, .at = JOB(kind), "what it computes", .name_of = job_kinds},
@@ -62,7 +69,7 @@ static const struct field job_fields[] = {
     {.name = "result",
      .type = FIELD_RAW,
      .at = JOB(result),
-     "what came out of a route computation",
+     "what came out: of a route computation, or of job-quality an object job_quality",
      &schema_computation_result,
      .null = true},
     {0},
@@ -83,6 +90,18 @@ static const struct field computation_fields[] = {
 };
 const struct schema schema_computation_body = {
     .name = "computation", "Routes to be computed", 1, computation_fields, true};
+
+static const struct field hosts_fields[] = {
+    {.name = "hosts",
+     .type = FIELD_STRINGS,
+     .at = 0,
+     "hosts in the order of the job's ranks: what their adapters are called (\"gpu-0412\" of \"gpu-0412 "
+     "mlx5_3\"), or an adapter's GUID or name",
+     .need = true},
+    {0},
+};
+const struct schema schema_job_quality_body = {
+    .name = "job_quality_hosts", "A job's hosts", 1, hosts_fields, true};
 
 // --- life ---
 
@@ -131,7 +150,7 @@ static void done(void *arg)
         return;
     }
     j->state = j->c.err.code == 0 ? JOB_DONE : JOB_FAILED;
-    if (j->view != NULL)
+    if (j->kind == JOB_QUALITY)
         quality_rated(j->view, &j->c);
     j->finished_ns = wall_now_ns();
     j->finished = loop_now(a->c.loop);
@@ -204,7 +223,7 @@ static void fill_row(const struct job *j, struct job_row *row, struct error_row 
 {
     snprintf(id, 24, "%llu", (unsigned long long)j->id);
     *row = (struct job_row){.id = id,
-                            .kind = job_kinds[j->view != NULL],
+                            .kind = job_kinds[j->kind],
                             .fabric = j->fabric,
                             .state = j->state == JOB_DONE     ? "done"
                                      : j->state == JOB_FAILED ? "failed"
@@ -286,17 +305,26 @@ bool jobs_rate(struct request *r, struct view *v, const struct computation *give
     struct job *j = begin(r, v, given);
     if (j == NULL)
         return false;
+    j->kind = JOB_QUALITY;
     j->view = v;
     start_next(r->api);
     return true;
+}
+
+static void answer_begun(struct request *r, struct job *j)
+{
+    struct job_row row;
+    char id[24];
+    start_next(r->api);
+    fill_row(j, &row, NULL, id);
+    snprintf(r->location, sizeof(r->location), API_BASE "/jobs/%s", id);
+    answer_struct(r, 202, &schema_job, &row);
 }
 
 void post_route_computation(struct request *r)
 {
     struct view *v = view_of(r);
     struct computation c = {0};
-    struct job_row row;
-    char id[24];
 
     if (v == NULL)
         return;
@@ -305,12 +333,33 @@ void post_route_computation(struct request *r)
         return;
     }
     struct job *j = begin(r, v, &c);
+    if (j != NULL)
+        answer_begun(r, j);
+}
+
+void post_job_quality(struct request *r)
+{
+    struct view *v = view_of(r);
+    json_t *hosts = json_object_get(r->json, "hosts");
+    size_t n = json_array_size(hosts);
+    struct computation c = {.engine = ROUTE_AUTO};
+
+    if (v == NULL)
+        return;
+    if (n == 0 || n > COMPUTE_HOSTS_MAX) {
+        answer_problem(r, 400, "\"hosts\" has %zu names; from 1 to %d", n, COMPUTE_HOSTS_MAX);
+        return;
+    }
+    c.host = xcalloc(n, sizeof(char *));
+    for (size_t i = 0; i < n; i++)
+        c.host[c.num_hosts++] = xstrdup(json_string_value(json_array_get(hosts, i)));
+    if (view_tables(v) != NULL)
+        c.tables = tables_ref(view_tables(v));
+    struct job *j = begin(r, v, &c);
     if (j == NULL)
         return;
-    start_next(r->api);
-    fill_row(j, &row, NULL, id);
-    snprintf(r->location, sizeof(r->location), API_BASE "/jobs/%s", id);
-    answer_struct(r, 202, &schema_job, &row);
+    j->kind = JOB_HOSTS;
+    answer_begun(r, j);
 }
 
 // --- answers larger than one likes to copy ---
@@ -364,7 +413,7 @@ void get_job(struct request *r)
     } else if (j->state == JOB_DONE && j->c.result.len > COPY_MAX) {
         answer_big(r, j, &row);
     } else {
-        row.result = j->state == JOB_DONE && j->view == NULL ? j->c.result.data : NULL;
+        row.result = j->state == JOB_DONE && j->kind != JOB_QUALITY ? j->c.result.data : NULL;
         answer_struct(r, 200, &schema_job, &row);
     }
 }

@@ -8,12 +8,7 @@
 #include "lib/xalloc.h"
 #include "routing/quality.h"
 
-struct link_row {
-    uint64_t guid, to_guid;
-    const char *name, *to;
-    int64_t port, to_port, load;
-};
-#define LINK(f) offsetof(struct link_row, f)
+#define LINK(f) offsetof(struct quality_link_row, f)
 static const struct field link_fields[] = {
     {.name = "guid", .type = FIELD_GUID, .at = LINK(guid), "NodeGUID of the switch that sends over it"},
     {.name = "name", .type = FIELD_STR, .at = LINK(name), "its description"},
@@ -24,14 +19,14 @@ static const struct field link_fields[] = {
     {.name = "load", .type = FIELD_INT, .at = LINK(load), "flows on it"},
     {0},
 };
-static const struct schema schema_quality_link = {
-    .name = "quality_link", "A cable with its load", sizeof(struct link_row), link_fields};
+const struct schema schema_quality_link = {
+    .name = "quality_link", "A cable with its load", sizeof(struct quality_link_row), link_fields};
 
 struct flows_row {
     const char *absent;
     int64_t patterns, flows, failed, max_load;
     double mean, worst, worst_flow;
-    const struct link_row *link;
+    const struct quality_link_row *link;
 };
 #define FLOWS(f) offsetof(struct flows_row, f)
 static const struct field flows_fields[] = {
@@ -98,7 +93,7 @@ struct alltoall_row {
     const char *absent;
     int64_t flows, failed, max;
     double mean_load, max_over_mean, mean, worst;
-    const struct link_row *link;
+    const struct quality_link_row *link;
     struct items levels;
 };
 #define A2A(f) offsetof(struct alltoall_row, f)
@@ -192,27 +187,27 @@ const struct schema schema_quality = {
 
 // --- filling them ---
 
-static const struct link_row *fill_link(const struct fabric *f, const struct quality_link *l,
-                                        struct link_row *row)
+const struct quality_link_row *quality_link_fill(const struct fabric *f, const struct quality_link *l,
+                                                 struct quality_link_row *row)
 {
     if (l->node == ID_NONE)
         return NULL;
     const struct node *n = &f->node[l->node];
     const struct port *far = fabric_port(f, f->port[n->first_port + l->port].peer);
     const struct node *z = fabric_node(f, far->node);
-    *row = (struct link_row){.guid = n->guid,
-                             .name = fabric_desc(f, n),
-                             .port = l->port,
-                             .to_guid = z->guid,
-                             .to = fabric_desc(f, z),
-                             .to_port = far->num,
-                             .load = (int64_t)l->load};
+    *row = (struct quality_link_row){.guid = n->guid,
+                                     .name = fabric_desc(f, n),
+                                     .port = l->port,
+                                     .to_guid = z->guid,
+                                     .to = fabric_desc(f, z),
+                                     .to_port = far->num,
+                                     .load = (int64_t)l->load};
     return row;
 }
 
 struct flows_space {
     struct flows_row row;
-    struct link_row link;
+    struct quality_link_row link;
 };
 
 static const struct flows_row *fill_flows(const struct fabric *f, const struct quality_flows *q,
@@ -230,13 +225,13 @@ static const struct flows_row *fill_flows(const struct fabric *f, const struct q
                                 .mean = q->mean,
                                 .worst = q->worst,
                                 .worst_flow = q->worst_flow,
-                                .link = fill_link(f, &q->link, &s->link)};
+                                .link = quality_link_fill(f, &q->link, &s->link)};
     return &s->row;
 }
 
 struct alltoall_space {
     struct alltoall_row row;
-    struct link_row link;
+    struct quality_link_row link;
     struct level_row level[QUALITY_LEVELS_MAX];
 };
 
@@ -269,7 +264,7 @@ static const struct alltoall_row *fill_alltoall(const struct fabric *f, const st
                                    .max_over_mean = q->max_over_mean,
                                    .mean = q->mean,
                                    .worst = q->worst,
-                                   .link = fill_link(f, &q->link, &s->link),
+                                   .link = quality_link_fill(f, &q->link, &s->link),
                                    .levels = {s->level, q->num_levels}};
     return &s->row;
 }

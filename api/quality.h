@@ -9,7 +9,26 @@
 
 extern const struct schema schema_quality;
 
+struct quality_link_row {
+    uint64_t guid, to_guid;
+    const char *name, *to;
+    int64_t port, to_port, load;
+};
+extern const struct schema schema_quality_link;
+struct quality_link;
+// NULL when no cable is named; else row.
+const struct quality_link_row *quality_link_fill(const struct fabric *f, const struct quality_link *l,
+                                                 struct quality_link_row *row);
+
 // Rates tables of f and appends the figures, an object of schema_quality.
 void quality_rate(const struct fabric *f, const struct fabric_tables *t, struct par *par, struct buf *b);
+
+// What a job on hosts[0..n-1], in the order of its ranks, meets: an object of schema_job_quality. A host is
+// named as its adapters are ("gpu-0412" of "gpu-0412 mlx5_3"), or by what resolve_element() takes. 0, or
+// -ENOENT, -EEXIST, -EINVAL and *e with the host in e->where.
+extern const struct schema schema_job_quality;
+struct err;
+int quality_rate_job(const struct fabric *f, const struct fabric_tables *t, char *const *hosts, size_t n,
+                     struct par *par, struct buf *b, struct err *e);
 
 #endif

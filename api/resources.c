@@ -120,6 +120,10 @@ const struct resource resource_rows[] = {
     {"POST", "/fabrics/{f}/route-computations", API_READ, ANSWER_OBJECT, 202, false, NULL, &schema_job,
      &schema_computation_body, post_route_computation, "computeRoutes",
      "What routes would be, also with elements failed; nothing touches the fabric"},
+    {"POST", "/fabrics/{f}/job-quality", API_READ, ANSWER_OBJECT, 202, false, NULL, &schema_job,
+     &schema_job_quality_body, post_job_quality, "rateJob",
+     "What a job's rings, trees and all-to-all would meet on the tables in force (a file: on computed ones), "
+     "and the cables to blame"},
     {0},
 };
 

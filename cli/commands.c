@@ -236,6 +236,22 @@ const struct command_row command_rows[] = {
          "  alltoall         every host to every other, exactly\n"
          "  shift, permutation   random ones, the same each time\n",
      .example = "weft route quality\nweft route quality site.topo --fail random:1:7\n"},
+    {.name = "route job",
+     .args = "HOSTS [FILE|NAME]",
+     .min_args = 1,
+     .max_args = 2,
+     .options = "",
+     .run = cmd_route_job,
+     .doc = "what a job's rings, trees and all-to-all would meet, and the cables to blame",
+     .more = "HOSTS in the order of the job's ranks: gpu-0001,gpu-0007 or gpu-[0001-0064,0100]; @FILE: names "
+             "in\n"
+             "a file, apart by blanks or commas; @-: on stdin. A host is called what its adapters are "
+             "(\"gpu-0412\"\n"
+             "of \"gpu-0412 mlx5_3\"). Without FILE or NAME on the tables in force.\n"
+             "MEAN, WORST: what a flow gets beside what its hosts' own cables leave it; 1: no cable between\n"
+             "switches holds it back. HELD BACK BY: how many cables do, and below the fullest of them.\n"
+             "Exit code: 1 when flows do not arrive.\n",
+     .example = "weft route job gpu-[0001-0032]\nweft route job @hosts.txt site.topo\n"},
     {.name = "reroute",
      .args = "",
      .options = "wait",

@@ -181,12 +181,13 @@ static bool is_failed_element(struct cli *c, const char *where)
     return false;
 }
 
+// A word of the caller's that means nothing to weftd is the caller's mistake.
 static int job_failed(struct cli *c, json_t *job)
 {
     json_t *e = json_object_get(job, "error");
     const char *text = json_is_object(e) ? js_str(e, "text") : js_str(job, "error");
     const char *where = json_is_object(e) ? js_str(e, "where") : "";
-    if (is_failed_element(c, where))
+    if (is_failed_element(c, where) || (where[0] && c->args.command->run == cmd_route_job))
         return cli_fail(CLI_USAGE, where, "%s", text);
     return cli_fail(CLI_FINDINGS, where[0] ? where : NULL, "the routes could not be computed: %s",
                     text[0] ? text : "weftd does not say why");
@@ -368,38 +369,44 @@ static int check_dump(const struct cli *c)
     return CLI_OK;
 }
 
-// show: what to do with the result. what: NULL for the running weftd's fabric.
-static int compute(struct cli *c, const char *what, double seconds, route_show_fn *show)
+int route_job(struct cli *c, const char *below, json_t *body, double seconds, json_t **ret)
 {
     int64_t deadline = mono_now().ns + (int64_t)(seconds * 1e9);
-    struct buf path = {0};
-    json_t *begun = NULL, *result = NULL;
+    char *path = xasprintf("%s/%s", c->fabric, below);
+    json_t *begun = NULL;
 
-    int rc = cli_fabric(c);
-    if (rc == CLI_OK)
-        rc = check_dump(c);
-    if (rc != CLI_OK)
-        return rc;
-    buf_printf(&path, "%s/route-computations", c->fabric);
-    rc = cli_post(c, path.data, computation(c, what != NULL), &begun);
-    buf_done(&path);
+    int rc = cli_post(c, path, body, &begun);
+    free(path);
     if (rc != CLI_OK)
         return rc;
     cli_progress(c, "computing");
     char *job = job_path(begun);
-    rc = poll_job(c, job, deadline, &result);
+    rc = poll_job(c, job, deadline, ret);
     cli_progress_end(c);
-    if (rc == CLI_OK && what == NULL)
-        rc = write_lft(c, result);
-    if (rc == CLI_OK)
-        rc = show(c, what ? what : c->fabric_name, result);
-    json_decref(result);
     json_decref(begun);
     free(job);
     return rc;
 }
 
-int route_compute_private(struct cli *c, const char *what, double seconds, route_show_fn *show)
+// show: what to do with the result. what: NULL for the running weftd's fabric.
+static int compute(struct cli *c, const char *what, double seconds, route_show_fn *show)
+{
+    json_t *result = NULL;
+
+    int rc = cli_fabric(c);
+    if (rc == CLI_OK)
+        rc = check_dump(c);
+    if (rc == CLI_OK)
+        rc = route_job(c, "route-computations", computation(c, what != NULL), seconds, &result);
+    if (rc == CLI_OK && what == NULL)
+        rc = write_lft(c, result);
+    if (rc == CLI_OK)
+        rc = show(c, what ? what : c->fabric_name, result);
+    json_decref(result);
+    return rc;
+}
+
+int route_private(struct cli *c, const char *what, double seconds, route_run_fn *run, route_show_fn *show)
 {
     struct child child;
     struct err e = {0};
@@ -419,10 +426,15 @@ int route_compute_private(struct cli *c, const char *what, double seconds, route
     } else {
         http_free(c->http);
         c->http = http_new(child.socket);
-        rc = compute(c, what, seconds, show);
+        rc = run(c, what, seconds, show);
     }
     child_stop(&child);
     return rc;
+}
+
+int route_compute_private(struct cli *c, const char *what, double seconds, route_show_fn *show)
+{
+    return route_private(c, what, seconds, compute, show);
 }
 
 int cmd_route_compute(struct cli *c)

@@ -2,7 +2,7 @@
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
     local first="status node port link route reroute resweep event sweep finding group sim mad api help"
-    local -A second=([route]="show compute quality" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
+    local -A second=([route]="show compute quality job" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
     local -A options=(
         ["status"]="--watch --wait"
         ["node"]="--watch --limit --type --role --name"
@@ -11,6 +11,7 @@ _weft() {
         ["route show"]=""
         ["route compute"]="--engine --fail --dump-lft"
         ["route quality"]="--watch --engine --fail"
+        ["route job"]=""
         ["reroute"]="--wait"
         ["resweep"]="--wait"
         ["event"]="--limit --follow --kind --since"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""weft route quality, of a running fabric through its changes and of fabrics by name."""
+"""weft route quality and route job, of a running fabric through its changes and of fabrics by name."""
 import csv
 import io
 import json
+import random
 
 from weftlib import Daemon, need_programs, wait_for, weft
 
@@ -69,6 +70,52 @@ def test_in_route_compute():
     assert r["quality"]["alltoall"]["max_over_mean"] > r["quality_before"]["alltoall"]["max_over_mean"]
     out = ok(weft("route", "compute", "rail-64"))
     assert "same_rail_shift  mean 1  worst 1  max load 1" in out and "ring  absent: the hosts are one" in out
+
+
+def job(hosts, *what, **more):
+    return json.loads(ok(weft("route", "job", hosts, *what, "-o", "json", **more)))
+
+
+def test_a_job(tmp_path):
+    near = job("gpu-[0001-0128]", "rail-1024")
+    assert (near["hosts"], near["adapters"], near["rails"]) == (128, 1024, 8)
+    assert near["ring"]["flows"] == 1024 and near["ring"]["mean"] == 1 and near["ring"]["links"] == []
+    assert near["alltoall"]["flows"] == 1024 * 1023 and near["tree"]["flows"] == 8 * 4 * 127
+    # Ranks in any order meet on the way to the spines; all-to-all has no order.
+    mixed = [f"gpu-{i + 1:04}" for i in random.Random(1).sample(range(128), 128)]
+    (tmp_path / "hosts").write_text("\n".join(mixed))
+    far = job(f"@{tmp_path}/hosts", "rail-1024")
+    assert far == {**job(",".join(mixed), "rail-1024"), "seconds": far["seconds"]}
+    assert far["ring"]["mean"] < 1 and far["ring"]["blamed"] >= len(far["ring"]["links"]) > 0
+    assert far["ring"]["links"][0]["load"] == far["ring"]["max_load"] > 1
+    assert strip(far["alltoall"]) == strip(near["alltoall"])
+    out = ok(weft("route", "job", ",".join(mixed), "rail-1024"))
+    assert "HELD BACK BY" in out and far["ring"]["links"][0]["name"] in out
+    two = job("gpu-[0001-0002] gpu-0001", "rail-64")
+    assert two["adapters"] == 16 and two["hosts"] == 3
+
+
+def test_a_job_of_nobody(tmp_path):
+    for hosts, said in (("nobody", "nobody"), ("gpu-[5-1]", "5-1"), ("gpu-[x]", "x"), (",", "no host"),
+                        (f"@{tmp_path}/none", "none"), ("gpu-[0-99999999]", "more than"), ("spine-01", "no host")):
+        r = weft("route", "job", hosts, "rail-64")
+        assert r.rc == 2 and said in r.err and r.out == "", r
+    r = weft("route", "job", "gpu-0001")
+    assert r.rc == 3, r
+
+
+def test_a_job_on_a_running_fabric():
+    with Daemon(simulate="rail-256") as daemon:
+        d = daemon.up()
+        r = json.loads(ok(d.weft("route", "job", "gpu-[0001-0032]", "-o", "json")))
+        assert r["adapters"] == 256 and r["engine"] and r["alltoall"]["worst"] == 1
+        ok(d.weft("sim", "link", "down", "leaf-su01-rail0[40]"))
+
+        def held_back():
+            a = json.loads(ok(d.weft("route", "job", "gpu-[0001-0032]", "-o", "json")))["alltoall"]
+            return a if a["worst"] < 1 else None
+        links = wait_for(held_back, "a fuller cable")["links"]
+        assert links and all("leaf-su01-rail0" in (x["name"], x["to"]) for x in links)
 
 
 def test_a_file_that_is_not_there():
