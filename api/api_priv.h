@@ -15,6 +15,7 @@
 //     actions.c    sweeps that are asked for, the record of actions
 //     sim*.c       what can be done to a simulated fabric
 //     jobs.c       long computations on the worker pool; compute.c: what the worker does
+//     quality*.c   how well tables spread traffic, as JSON: part of what the worker does
 //     stream.c     server-sent events
 //
 // A request (struct request) belongs to its connection and dies with it; handlers run to their end within
