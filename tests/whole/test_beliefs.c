@@ -17,11 +17,8 @@
 #include "tests/whole/odd.h"
 #include "tests/whole/storm.h"
 
-// Takes the reference to f.
-static void up_with(struct odd *o, const struct fabric *f, const struct sim_opts *sim)
+static void bring_up(struct odd *o)
 {
-    memset(o, 0, sizeof(*o));
-    rig_init_fabric(&o->r, f, sim);
     o->r.in_order = true;
     rig_up(&o->r);
     rig_sweeps(&o->r, 1, 300);
@@ -31,6 +28,14 @@ static void up_with(struct odd *o, const struct fabric *f, const struct sim_opts
     o->lids = (sm_fabric(o->r.sm)->top_lid / LFT_BLOCK + 2u) * LFT_BLOCK;
     o->before = tables(o);
     mark(o);
+}
+
+// Takes the reference to f.
+static void up_with(struct odd *o, const struct fabric *f, const struct sim_opts *sim)
+{
+    memset(o, 0, sizeof(*o));
+    rig_init_fabric(&o->r, f, sim);
+    bring_up(o);
 }
 
 static const struct fabric *made(const char *name)
@@ -398,7 +403,10 @@ static void test_a_switch_in_its_place(void **state)
 {
     struct odd o;
     (void)state;
-    up_with(&o, made("rail-16"), &odd_wire);
+    memset(&o, 0, sizeof(o));
+    rig_init_fabric(&o.r, made("rail-16"), &odd_wire);
+    o.r.take_recv = hide_change;
+    bring_up(&o);
     struct meddler m = {.o = &o, .node = nth(&o, ROLE_HOST, 9)};
     m.leaf = peer_of(&o, m.node, 1, &m.num);
     const struct node *other = other_leaf(&o, m.leaf);
@@ -406,7 +414,6 @@ static void test_a_switch_in_its_place(void **state)
     const struct node *spine = peer_of(&o, other, far, NULL);
     o.r.user = &m;
     o.r.on_send = swap_at_set;
-    o.r.take_recv = hide_change;
     assert_int_equal(sim_link_flap(o.r.sim, m.node->guid, 1, 10 * MONO_MS, MONO_MS, 1), 0);
     rig_run(&o.r, 20 * MONO_S);
     assert_int_equal(m.met, 1);
@@ -417,7 +424,6 @@ static void test_a_switch_in_its_place(void **state)
     assert_int_equal(state_of(&o, m.leaf->guid, m.num), PORT_ACTIVE);
     assert_int_equal(state_of(&o, m.node->guid, 1), PORT_ACTIVE);
     assert_true(whole(&o));
-    assert_false(any_full(&o));
     quiet(&o, 70, 0);
     done(&o);
 }
