@@ -18,7 +18,7 @@ static void list_add(struct sm_dev_list *l, struct sm_dev *d)
 
 static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *cause)
 {
-    bool news = dev_is_switch(d) && (what & ~d->dirty & DIRTY_SWITCH);
+    bool news = dev_is_switch(d) && (what & ~d->dirty & (DIRTY_SWITCH | DIRTY_TOLD));
     if (d->dirty == 0)
         list_add(&sm->dirty, d);
     d->dirty |= what;
@@ -42,6 +42,11 @@ static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *caus
 void sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause)
 {
     mark(sm, d, DIRTY_SWITCH, cause);
+}
+
+void sm_dirty_told(struct sm *sm, struct sm_dev *d, const char *cause)
+{
+    mark(sm, d, DIRTY_TOLD, cause);
 }
 
 void sm_dirty_port(struct sm *sm, struct sm_dev *d, unsigned num, const char *cause)
@@ -119,7 +124,7 @@ void sm_touch(struct sm *sm, struct sm_dev *d)
 
 static void touched_off(struct sm_dev *d)
 {
-    d->touched = d->reading = d->changed = false;
+    d->touched = d->reading = d->changed = d->told = d->told_nothing = false;
 }
 
 // A link takes two: where one end was touched and is not ACTIVE, the other has to follow.
@@ -146,6 +151,6 @@ void sm_touch_again(struct sm *sm)
 {
     for (uint32_t i = 0; i < sm->touched.n; i++) {
         struct sm_dev *d = sm->dev[sm->touched.index[i]];
-        d->reading = d->changed = false;
+        d->reading = d->changed = d->told = d->told_nothing = false;
     }
 }

@@ -89,7 +89,7 @@ static void answers_by(struct sm *sm, struct sm_dev *d, const struct dr_path *pa
 {
     d->ask_answered = true;
     d->gave_up = false;
-    d->silent = 0;
+    d->silent = d->unread = 0;
     d->path = *path;
     if (d->asking) {
         sm_read_switch(sm, d, port0);
@@ -224,6 +224,9 @@ static void ask_late(void *arg, uint64_t user)
 
 void sm_partial_switch(struct sm *sm, struct sm_dev *d)
 {
+    if (d->reading && d->told_nothing)
+        sm_read_ports(sm, d);
+    d->told = d->told_nothing = false;
     if (d->reading || !d->here)
         return;
     sm_touch(sm, d);
@@ -392,8 +395,11 @@ static void read_marked(struct sm *sm, struct sm_dev *d, uint8_t what)
     if (what & DIRTY_MUTE)
         d->gave_up = true; // asked once more, with those around it
     sm_touch(sm, d);
-    if ((what & (DIRTY_SWITCH | DIRTY_MUTE)) && dev_is_switch(d))
+    bool told = what == DIRTY_TOLD && !d->reading && !sm_others_known(sm);
+    if ((what & (DIRTY_SWITCH | DIRTY_TOLD | DIRTY_MUTE)) && dev_is_switch(d)) {
         sm_partial_switch(sm, d);
+        d->told = told;
+    }
     if (what & DIRTY_PORTS)
         read_ports(sm, d);
     if (what & DIRTY_DESC)

@@ -62,9 +62,26 @@ void sm_reads_free(struct sm *sm)
     sm->reads_free = NULL;
 }
 
+// Whoever answers nothing in sweep after sweep may not be where it is believed to be. A full sweep goes by no
+// belief.
+static void count_unread(struct sm *sm, struct sm_dev *d)
+{
+    if (d->unread_in == (uint32_t)sm->sweep.id)
+        return;
+    d->unread_in = (uint32_t)sm->sweep.id;
+    if (++d->unread < UNREAD_MAX)
+        return;
+    d->unread = 0;
+    sm_resweep(sm, "unread", false);
+}
+
 // What a partial sweep did not wait for is not lost.
 static void leave(struct sm *sm, struct sm_dev *d, const struct sm_read *rd)
 {
+    if (rd->kind != READ_PROBE)
+        count_unread(sm, d);
+    else if (d->port[rd->num].peer != DEV_NONE)
+        count_unread(sm, sm->dev[d->port[rd->num].peer]);
     switch (rd->kind) {
     case READ_SWITCH:
         sm_dirty_switch(sm, d, "unread");
@@ -351,7 +368,7 @@ static void p_key_answer(struct sm *sm, struct sm_dev *d, uint32_t port_block, c
 }
 
 // Port 0 first: it says how the others are asked.
-static void read_all(struct sm *sm, struct sm_dev *d)
+void sm_read_ports(struct sm *sm, struct sm_dev *d)
 {
     if (!d->port0_read)
         ask_port_info(sm, d, 0, 0);
@@ -363,7 +380,7 @@ static void change_cleared(struct sm *sm, struct sm_dev *d, uint32_t num, const 
 {
     (void)num;
     (void)r; // cleared or not, the ports are read
-    read_all(sm, d);
+    sm_read_ports(sm, d);
 }
 
 static void switch_known(struct sm *sm, struct sm_dev *d, const uint8_t *data)
@@ -378,8 +395,13 @@ static void switch_known(struct sm *sm, struct sm_dev *d, const uint8_t *data)
     d->have_si = d->all_ports = true;
     d->seen_from_before = d->seen_from;
     d->ports_read = d->seen_from = (uint32_t)sm->sweep.id;
+    d->shows_change |= d->si.port_state_change;
+    d->told_nothing =
+        d->told && d->shows_change && !d->si.port_state_change && d->port0_read && d->lft == DEV_LFT_SHADOW;
+    if (d->told_nothing)
+        return;
     if (!d->si.port_state_change) {
-        read_all(sm, d);
+        sm_read_ports(sm, d);
         return;
     }
     uint8_t wire[MAD_SMP_DATA_SIZE] = {0};
@@ -458,9 +480,10 @@ static void dev_begin(struct sm *sm, struct sm_dev *d, const struct mad_node_inf
     d->seen = sm->sweep.id;
     d->here = true;
     sm_touch(sm, d);
-    d->silent = 0;
+    d->silent = d->unread = 0;
     d->ask_answered = true; // what the last sweeps still ask it says nothing any more
     d->reading = true;
+    d->told = d->told_nothing = false;
     d->too_small = false;
     d->node = ID_NONE;
     d->path = *path;

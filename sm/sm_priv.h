@@ -44,7 +44,7 @@
 #define SM_PORTS_MAX 1048576
 #define PORT_STUCK 2
 #define UNFINISHED_MAX 4 // then everything is read
-#define UNREAD_MAX 4     // likewise; doubled each time, up to a hundredfold
+#define UNREAD_MAX 16    // likewise
 #define SM_LIGHT_GEN 1   // requests of a light sweep in the engine
 #define SM_PARTIAL_GEN 2 // of a partial sweep's reading
 #define SM_ASK_GEN 3     // its questions to switches; they outlive it
@@ -60,7 +60,7 @@ struct sm_port {
     uint32_t not_kept;               // PORTCFG_* bits of fields the device does not keep; void when it resets
     uint16_t lid;                    // assigned, end ports only; 0 = none
     uint32_t read;                   // id of the sweep (low bits) that has read its PortInfo last
-    uint32_t armed;       // likewise: that has brought it from INIT to ARMED
+    uint32_t armed;                  // likewise: that has brought it from INIT to ARMED
     uint32_t probed, met; // ids of the sweep (low bits) that asked for / met who is behind it, at either end
     uint8_t peer_num;
     uint8_t excluded; // enum port_excluded
@@ -100,17 +100,22 @@ struct sm_dev {
     struct mad_switch_info si;
     char desc[65];
     bool have_desc, have_si;
-    bool all_ports; // port 0's PortInfo is followed by the others'
+    bool all_ports;      // port 0's PortInfo is followed by the others'
     uint32_t ports_read; // id of the sweep (low bits) that has asked for them all
     // Ids of sweeps (low bits): of ports that were armed earlier nothing has happened that was not read; the
     // same before this reading.
     uint32_t seen_from, seen_from_before;
+    bool shows_change; // has had PortStateChange set when it told of a change
     // of a partial sweep
+    bool told,
+        told_nothing;     // read for a trap only; had PortStateChange not set, so that its ports are not read
     bool reading;         // SwitchInfo and all ports are read in this sweep
     bool asking, suspect; // reading waits for its SwitchInfo; not any more, as no way brought it
     bool ask_answered;
     bool slow;                         // left a first try of the sweep's reading unanswered
     uint32_t reads;                    // outstanding requests of it; without probes of who is behind a port
+    uint8_t unread;                    // sweeps that did not wait for all its answers, since it has given any
+    uint32_t unread_in;                // the last of them (low bits of its id)
     bool gave_up;                      // the light sweep has had no answer to all its tries
     uint8_t asks, ask_ways, ask_lates; // outstanding; ways tried by the last question; late ones of them
     struct dr_path ask_path, other_path;
@@ -160,7 +165,7 @@ void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it)
 void sm_pass_hurry(struct sm *sm, bool again);
 void sm_pass_done(struct sm_pass *p); // frees what a pass holds, in any state
 
-enum { DIRTY_SWITCH = 1, DIRTY_PORTS = 2, DIRTY_DESC = 4, DIRTY_MUTE = 8 };
+enum { DIRTY_SWITCH = 1, DIRTY_PORTS = 2, DIRTY_DESC = 4, DIRTY_MUTE = 8, DIRTY_TOLD = 16 };
 
 struct sm_dev_list {
     uint32_t *index;
@@ -199,7 +204,6 @@ struct sm {
     bool up, sweeping;
     uint8_t
         unfinished; // partial sweeps in a row that could not write all tables: the next goes on from there
-    uint32_t unread, unread_max; // partial sweeps in a row that only read on, and learnt nothing; watch.c
     struct err error;
     struct transport_port own; // as read at the start of the sweep
     uint16_t own_lid;
@@ -361,6 +365,7 @@ void sm_read_end_port(struct sm *sm, struct sm_dev *d, unsigned num); // PortInf
 struct sm_dev *sm_read_own(struct sm *sm, const struct mad_node_info *ni);
 // SwitchInfo, and all its ports after it. port0: PortInfo of port 0, when it has just been read; else NULL.
 void sm_read_switch(struct sm *sm, struct sm_dev *d, const uint8_t *port0);
+void sm_read_ports(struct sm *sm, struct sm_dev *d);          // all of a switch
 void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num); // who is behind the port
 void sm_probe_ports(struct sm *sm, struct sm_dev *d); // all that are up and have not been asked in this sweep
 static inline bool sm_is_probed(const struct sm *sm, const struct sm_port *p)
@@ -440,6 +445,9 @@ void sm_blueprint_free(struct sm *sm);
 // dirty.c
 // Something may have changed there: it is read again soon, and nothing else is. cause: a literal, what
 // the sweep's history says. Any number of calls before the sweep begins are one.
+// It has said that a port of it changed. Where it shows that (PortStateChange) it is asked first whether
+// there is more than was read already: a trap that is not repressed in time comes again.
+void sm_dirty_told(struct sm *sm, struct sm_dev *d, const char *cause);
 void sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause); // SwitchInfo and all ports
 void sm_dirty_port(struct sm *sm, struct sm_dev *d, unsigned num, const char *cause); // PortInfo of one port
 void sm_dirty_desc(struct sm *sm, struct sm_dev *d, const char *cause);               // NodeDescription
@@ -482,6 +490,7 @@ void sm_election_begin(struct sm *sm, bool full); // a sweep begins, sm->own has
 void sm_election_met(struct sm *sm, const struct sm_dev *d, unsigned num, const struct mad_sm_info *si);
 // Reading has ended. ELECTION_WAIT: nothing may be written; sm_discovered() is called again.
 enum election_verdict sm_election_settle(struct sm *sm);
+bool sm_others_known(const struct sm *sm);              // other subnet managers, whatever they do
 void sm_election_error(struct sm *sm, struct err *ret); // why we stand by
 void sm_info_asked(struct sm *sm, const uint8_t *mad, const struct mad_addr *from);
 // watch.c

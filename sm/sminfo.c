@@ -42,6 +42,11 @@ struct sm_election {
     unsigned places;
 };
 
+bool sm_others_known(const struct sm *sm)
+{
+    return sm->election != NULL && sm->election->e.peers > 0;
+}
+
 // --- places ---
 
 static struct place *place_of(struct sm_election *se, uint64_t guid)

@@ -287,7 +287,7 @@ static void mark(struct sm *sm, struct slot *s, struct sm_dev *d, unsigned num, 
     s->due &= (uint8_t) ~(1u << what);
     switch (what) {
     case READ_SWITCH:
-        sm_dirty_switch(sm, d, "trap");
+        sm_dirty_told(sm, d, "trap");
         break;
     case READ_PORT:
         sm_dirty_port(sm, d, num, "trap");

@@ -309,21 +309,6 @@ static void count_vain(const struct sm *sm, struct sm_dev *d)
     d->believed_from = mono_add(loop_now(sm->loop), ns);
 }
 
-// Going on with what could not be read leads to nothing: something is not where it is believed to be. A full
-// sweep goes by no belief.
-static void count_unread(struct sm *sm, const struct sm_sweep *s, bool changed)
-{
-    if (strcmp(s->cause, "unread") != 0) {
-        sm->unread = 0;
-        sm->unread_max = UNREAD_MAX;
-    } else if (s->full || changed) {
-        sm->unread = 0;
-    } else if (++sm->unread >= sm->unread_max) {
-        sm->unread_max = sm->unread_max < 100 * UNREAD_MAX ? sm->unread_max * 2 : sm->unread_max;
-        sm_resweep(sm, "unread", false);
-    }
-}
-
 void sm_watch_swept(struct sm *sm)
 {
     const struct sm_sweep *s = sm_history(sm, 0);
@@ -338,7 +323,6 @@ void sm_watch_swept(struct sm *sm)
     else
         *b = *b == 0 ? 100 * MONO_MS : *b * 2 > BACKOFF_MAX ? BACKOFF_MAX : *b * 2;
     sm->light.ended = loop_now(sm->loop);
-    count_unread(sm, s, changed);
     bool read = s->full; // a switch; what only adapters have caused in vain is held up by the pause enough
     sm->light.closing = false;
     for (uint32_t i = 0; i < sm->touched.n; i++) {
@@ -355,7 +339,7 @@ static bool fresh_switch(const struct sm *sm)
 {
     for (uint32_t i = sm->dirty.n; i-- > 0;) {
         const struct sm_dev *d = sm->dev[sm->dirty.index[i]];
-        if (dev_is_switch(d) && (d->dirty & DIRTY_SWITCH) && d->vain < VAIN)
+        if (dev_is_switch(d) && (d->dirty & (DIRTY_SWITCH | DIRTY_TOLD)) && d->vain < VAIN)
             return true;
     }
     return false;

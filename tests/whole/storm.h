@@ -36,6 +36,7 @@ struct storm {
     size_t told_log;
     bool failed;
     char why[400];
+    char at[120]; // where the last walk over tables ended
 };
 const struct fabric *plan_of(struct rng *rng, const char **ret_name);
 const struct node *node_of_port(const struct storm *st, uint32_t p);

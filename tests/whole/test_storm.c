@@ -138,17 +138,18 @@ static void tell_new(struct storm *st)
 // --- walking the tables ---
 
 // From a switch on towards a LID: the end port it arrives at, or NONE. `data`: only over links that carry it.
-static uint32_t walk(const struct storm *st, uint32_t node, uint16_t lid, bool data, bool *ret_loop)
+static uint32_t walk(struct storm *st, uint32_t node, uint16_t lid, bool data, bool *ret_loop)
 {
     *ret_loop = false;
     for (uint32_t hops = 0; hops <= st->f->num_switches; hops++) {
         struct sim_port_view v, z;
-        uint8_t out;
+        uint8_t out = LFT_DROP;
         uint32_t p0 = port_at(st, node, 0);
         if (sim_port_view(st->r.sim, st->node[node].guid, 0, &v) == 0 && v.lid == lid)
             return p0;
-        if (sim_lft(st->r.sim, st->node[node].guid, lid, &out) != 0 || out == 0 ||
-            out > st->f->node[node].num_ports)
+        int status = sim_lft(st->r.sim, st->node[node].guid, lid, &out);
+        snprintf(st->at, sizeof(st->at), "%s[%u]", st->node[node].desc, out);
+        if (status != 0 || out == 0 || out > st->f->node[node].num_ports)
             return NONE;
         uint32_t p = port_at(st, node, out), peer = st->port[p].peer;
         if (!carries(st, p))
@@ -631,8 +632,8 @@ static void judge_routes(struct storm *st)
             bad(st, "LID %u of %s[%u] is none or another's too", v.lid, st->node[x->node.i].desc, x->num);
         for (uint32_t i = 0; i < st->f->num_nodes && !st->failed; i++)
             if (is_switch(st, i) && st->node[i].live && walk(st, i, v.lid, true, &loop) != p)
-                bad(st, "%s to %s[%u], LID %u: %s", st->node[i].desc, st->node[x->node.i].desc, x->num, v.lid,
-                    loop ? "goes round" : "does not arrive");
+                bad(st, "%s to %s[%u], LID %u: %s, %s", st->node[i].desc, st->node[x->node.i].desc, x->num,
+                    v.lid, loop ? "goes round" : "does not arrive", st->at);
     }
     free(used);
 }
