@@ -89,7 +89,7 @@ static void answers_by(struct sm *sm, struct sm_dev *d, const struct dr_path *pa
 {
     d->ask_answered = true;
     d->gave_up = false;
-    d->silent = d->unread = 0;
+    d->silent = 0;
     d->path = *path;
     if (d->asking) {
         sm_read_switch(sm, d, port0);
@@ -563,6 +563,8 @@ void sm_partial_over(void *arg)
         if (d->suspect && d->gave_up && !own_link)
             mute(sm, d);
         d->asking = d->suspect = false;
+        if (d->heard_in == (uint32_t)sm->sweep.id && d->unread_in != (uint32_t)sm->sweep.id)
+            d->unread = 0;
         if (d->asks > 0 && d->ask_answered) // by the other way, which need not be tried again
             mad_engine_cancel_device(sm->engine, d->guid);
     }

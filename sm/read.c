@@ -62,8 +62,8 @@ void sm_reads_free(struct sm *sm)
     sm->reads_free = NULL;
 }
 
-// Whoever answers nothing in sweep after sweep may not be where it is believed to be. A full sweep goes by no
-// belief.
+// Whoever leaves something unanswered in sweep after sweep may not be what or where it is believed to be. A
+// full sweep goes by no belief.
 static void count_unread(struct sm *sm, struct sm_dev *d)
 {
     if (d->unread_in == (uint32_t)sm->sweep.id)

@@ -112,11 +112,11 @@ struct sm_dev {
     bool reading;         // SwitchInfo and all ports are read in this sweep
     bool asking, suspect; // reading waits for its SwitchInfo; not any more, as no way brought it
     bool ask_answered;
-    bool slow;                         // left a first try of the sweep's reading unanswered
-    uint32_t reads;                    // outstanding requests of it; without probes of who is behind a port
-    uint8_t unread;                    // sweeps that did not wait for all its answers, since it has given any
-    uint32_t unread_in;                // the last of them (low bits of its id)
-    bool gave_up;                      // the light sweep has had no answer to all its tries
+    bool slow;                    // left a first try of the sweep's reading unanswered
+    uint32_t reads;               // outstanding requests of it; without probes of who is behind a port
+    uint8_t unread;               // sweeps in a row that did not wait for all its answers
+    uint32_t unread_in, heard_in; // the last of them, the last in which it has answered (low bits of ids)
+    bool gave_up;                 // the light sweep has had no answer to all its tries
     uint8_t asks, ask_ways, ask_lates; // outstanding; ways tried by the last question; late ones of them
     struct dr_path ask_path, other_path;
     bool port0_read; // before its SwitchInfo
