@@ -2,9 +2,9 @@
 // Routing alone, for bench/route.py: computes tables for a generated fabric or a file, on the pool that the
 // manager has, and prints one JSON object.
 //
-//   bench_route [-e ENGINE] [-n RUNS] [-t THREADS] [-l] [-q] [-o TABLES] [-g LIDS] NAME|FILE
+//   bench_route [-e ENGINE] [-n RUNS] [-t THREADS] [-l] [-q] [-V] [-o TABLES] [-g LIDS] NAME|FILE
 //   -l: keep the file's LIDs (else all are given anew: switches, then adapters leaf by leaf)
-//   -q: quality figures too, all same-rail shifts where hosts are not too many
+//   -V: without the proof; -q: quality figures too, all same-rail shifts where hosts are not too many
 //   -o: the tables, a line a switch: GUID, first LID, entries in hex; -g: guid2lid lines, both as other
 //       judges read them
 //
@@ -115,7 +115,7 @@ struct bench {
     int rc;
     double compute[100], verify[100], wall;
     size_t rss;
-    bool want_quality;
+    bool want_quality, no_proof;
     struct route_quality q;
 };
 
@@ -166,7 +166,7 @@ static void work(void *arg, struct par *par)
         if (i == 0)
             b->rss = peak_rss();
     }
-    for (unsigned i = 0; i < b->runs && !b->rc; i++) {
+    for (unsigned i = 0; i < b->runs && !b->rc && !b->no_proof; i++) {
         struct verify_opts o = {.par = par, .allow_credit_loops = true};
         double t0 = now();
         route_verify(b->f, b->r.tables, &o, &b->proof);
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
     const char *tables = NULL, *lids = NULL;
     unsigned threads = 0;
     bool keep = false, usage = false;
-    for (int c; (c = getopt(argc, argv, "e:n:t:lqo:g:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "e:n:t:lqVo:g:")) != -1;) {
         if (c == 'e')
             usage |= route_engine_parse(optarg, &b.opts.engine) != 0;
         else if (c == 'n')
@@ -252,6 +252,8 @@ int main(int argc, char **argv)
             threads = (unsigned)strtoul(optarg, NULL, 10);
         else if (c == 'l')
             keep = true;
+        else if (c == 'V')
+            b.no_proof = true;
         else if (c == 'q')
             b.want_quality = true;
         else if (c == 'o')
@@ -262,9 +264,9 @@ int main(int argc, char **argv)
             usage = true;
     }
     if (usage || optind + 1 != argc || b.runs < 1 || b.runs > 100) {
-        fprintf(stderr,
-                "usage: bench_route [-e ENGINE] [-n RUNS (100)] [-t THREADS] [-l] [-q] [-o TABLES] [-g LIDS] "
-                "NAME|FILE\n");
+        fprintf(stderr, "usage: bench_route [-e ENGINE] [-n RUNS (100)] [-t THREADS] [-l] [-q] [-V] [-o "
+                        "TABLES] [-g LIDS] "
+                        "NAME|FILE\n");
         return 2;
     }
     b.f = topogen_or_file(argv[optind], NULL, &b.e);

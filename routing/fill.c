@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+void rchoice_init(struct rchoice *c)
+{
+    c->num_groups = c->num_ports = 0;
+    c->even = c->plain = false;
+}
+
 void rchoice_add(struct rchoice *c, const struct rgraph *g, uint32_t group)
 {
     uint32_t n = g->g[group].num_ports;
@@ -116,7 +122,7 @@ static void count_widths(struct filling *w)
 static void put_by_rail(struct filling *w, uint32_t s, uint32_t t, const struct rchoice *ch)
 {
     uint8_t port[256];
-    struct rways ways = {.num = ch->num_ports, .port = port};
+    struct rways ways = {.num = ch->num_ports, .inverse = rways_inverse(ch->num_ports), .port = port};
     for (uint32_t k = 0; k < ch->num_groups; k++) {
         uint32_t i = ch->group[k] - w->g->goff[s];
         ways.mask[i / 64] |= 1ULL << (i % 64);
@@ -154,7 +160,7 @@ static void fill_column(struct filling *w, uint32_t t)
         uint32_t s = w->o->by_pos[k];
         if (s == t || w->c.cost[s] == RCOST_NONE)
             continue;
-        ch = (struct rchoice){.num_groups = 0};
+        rchoice_init(&ch);
         for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
             if (rcolumn_candidate(&w->c, g, w->o, t, s, i))
                 rchoice_add(&ch, g, i);
@@ -256,7 +262,7 @@ static void job_init(struct job *j, struct rgraph *g, const struct rorder *o, en
     bool rail = engine == ROUTE_RAIL;
     *j = (struct job){.g = g, .o = o, .ordered = engine != ROUTE_MINHOP, .tab = tab};
     j->dest_switch = rail ? rrail_numbers(g, o, a) : rnumbers_assign(g, o, a);
-    j->rail = rail ? rrail_new(g, o, a) : NULL;
+    j->rail = rail ? rrail_new(g, o, j->dest_switch, a) : NULL;
     j->lid = ARENA_NEW_N(a, g->doff[g->n] + 1, uint16_t);
     for (uint32_t i = 0; i < g->doff[g->n]; i++)
         j->lid[i] = g->d[i].lid;

@@ -53,6 +53,7 @@ struct placing {
     uint32_t *stack, *sorted, *seq, *count, *stamp;
     struct part *part;
     uint32_t num_parts;
+    bool whole; // the root is to have all neighbours that others like it have, rather than few hosts
 };
 
 static bool base_less(const struct placing *p, uint32_t a, uint32_t b)
@@ -277,10 +278,42 @@ static void place(struct placing *p, uint32_t idx, uint32_t root, uint32_t *stam
 // --- the root ---
 
 struct reach {
-    uint32_t tops; // switches of highest rank that going up reaches
-    uint32_t ways; // last steps to them: more than tops where several of what would lie above a top lead to
-                   // it, between which no path could go over that top any more
+    uint32_t tops;   // switches of highest rank that going up reaches
+    uint32_t ways;   // last steps to them: more than tops where several of what would lie above a top lead to
+                     // it, between which no path could go over that top any more
+    uint32_t missed; // under p->whole
 };
+
+// Switches above which do not lie next to v, though they lead down to the same as those that do: what lies
+// above both would have to choose between going down through the one kind and up through the other.
+static uint32_t missed_by(struct placing *p, uint32_t v, uint32_t *stamp)
+{
+    const struct rgraph *g = p->g;
+    uint32_t n = 0, missed = 0, near = ++*stamp, seen = ++*stamp;
+    for (uint32_t i = g->goff[v]; i < g->goff[v + 1]; i++)
+        p->stamp[g->g[i].peer] = near;
+    for (uint32_t i = g->goff[v]; i < g->goff[v + 1]; i++) {
+        uint32_t y = g->g[i].peer;
+        for (uint32_t k = g->goff[y]; k < g->goff[y + 1] && p->rank[y] > p->rank[v]; k++) {
+            uint32_t x = g->g[k].peer;
+            if (p->rank[x] >= p->rank[y] || p->stamp[x] == seen || p->stamp[x] == near)
+                continue;
+            p->stamp[x] = seen;
+            p->stack[n++] = x;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = p->stack[i];
+        for (uint32_t k = g->goff[x]; k < g->goff[x + 1]; k++) {
+            uint32_t w = g->g[k].peer;
+            if (p->rank[w] <= p->rank[x] || p->stamp[w] == near || p->stamp[w] == seen)
+                continue;
+            p->stamp[w] = seen;
+            missed++;
+        }
+    }
+    return missed;
+}
 
 static struct reach reach_up(struct placing *p, uint32_t v, uint32_t max_rank, uint32_t stamp)
 {
@@ -311,6 +344,8 @@ static bool better_root(const struct placing *p, uint32_t a, struct reach ra, ui
         return ra.tops > rb.tops;
     if (p->rank[a] != p->rank[b])
         return p->rank[a] > p->rank[b];
+    if (ra.missed != rb.missed)
+        return ra.missed < rb.missed;
     if (ra.ways != rb.ways)
         return ra.ways < rb.ways;
     if (g->hosts[a] != g->hosts[b])
@@ -319,6 +354,25 @@ static bool better_root(const struct placing *p, uint32_t a, struct reach ra, ui
     if (da != db)
         return da > db;
     return g->guid[a] < g->guid[b];
+}
+
+// The same neighbours above: then all that going up reaches is the same.
+static bool same_ups(const struct placing *p, uint32_t a, uint32_t b)
+{
+    const struct rgraph *g = p->g;
+    uint32_t i = g->goff[a], k = g->goff[b];
+    if (p->rank[a] != p->rank[b])
+        return false;
+    for (;;) {
+        while (i < g->goff[a + 1] && p->rank[g->g[i].peer] <= p->rank[a])
+            i++;
+        while (k < g->goff[b + 1] && p->rank[g->g[k].peer] <= p->rank[b])
+            k++;
+        if (i == g->goff[a + 1] || k == g->goff[b + 1])
+            return i == g->goff[a + 1] && k == g->goff[b + 1];
+        if (g->g[i++].peer != g->g[k++].peer)
+            return false;
+    }
 }
 
 static uint32_t choose_root(struct placing *p, const struct part *part, uint32_t *stamp)
@@ -344,12 +398,18 @@ static uint32_t choose_root(struct placing *p, const struct part *part, uint32_t
         }
         return top;
     }
-    uint32_t best = ID_NONE;
+    uint32_t best = ID_NONE, last = ID_NONE;
+    struct reach r = none;
     for (uint32_t i = 0; i < part->num; i++) {
         uint32_t v = p->members[part->first + i];
         if (p->rank[v] == max_rank)
             continue;
-        struct reach r = reach_up(p, v, max_rank, ++*stamp);
+        if (last == ID_NONE || !same_ups(p, last, v)) { // leaves of a pod come one after the other mostly
+            r = reach_up(p, v, max_rank, ++*stamp);
+            if (p->whole)
+                r.missed = missed_by(p, v, stamp);
+        }
+        last = v;
         if (best == ID_NONE || better_root(p, v, r, best, best_reach)) {
             best = v;
             best_reach = r;
@@ -529,6 +589,7 @@ static int build(const struct rgraph *g, const struct route_opts *o, const struc
     r.dist = ARENA_NEW_N(a, g->n + 1, uint32_t);
     struct placing p;
     placing_init(&p, g, ret->rank, a);
+    p.whole = o && o->engine == ROUTE_RAIL;
     uint32_t stamp = 0, largest = 0;
     for (uint32_t c = 0; c < g->num_comps; c++) {
         uint32_t num = 0;

@@ -79,38 +79,186 @@ static void find_places(struct rrail *r, struct arena *a)
     }
 }
 
-static int group_cmp(const void *a, const void *b, void *arg)
+// --- families: switches that lead up to nearly the same neighbours ---
+
+struct family {
+    uint32_t *member, num;
+    uint32_t *peer, peers; // in order
+    uint8_t *cables;       // of most members to that peer, at least
+};
+
+struct kin { // work space for families
+    const struct rrail *r;
+    uint32_t *count, *member, *peer, *touched;
+    uint8_t *cables;
+    bool *done;
+};
+
+static uint32_t ups(const struct rrail *r, uint32_t s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = r->g->goff[s]; i < r->g->goff[s + 1]; i++)
+        n += is_up(r, s, r->g->g[i].peer);
+    return n;
+}
+
+static uint32_t cables_to(const struct rgraph *g, uint32_t s, uint32_t peer)
+{
+    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+        if (g->g[i].peer == peer)
+            return g->g[i].num_ports;
+    }
+    return 0;
+}
+
+static int place_of_cmp(const void *a, const void *b, void *arg)
 {
     const struct rrail *r = arg;
-    uint32_t x = r->place[r->g->g[*(const uint32_t *)a].peer],
-             y = r->place[r->g->g[*(const uint32_t *)b].peer];
+    uint32_t x = r->place[*(const uint32_t *)a], y = r->place[*(const uint32_t *)b];
     return x < y ? -1 : x > y;
 }
 
-// Cables up from s: first one to each neighbour, then the second ones, and so on.
-static uint32_t list_up(struct rrail *r, uint32_t s, uint32_t at)
+// Those that share more than half of their neighbours above with s, and are in no family yet.
+static void find_family(struct kin *k, uint32_t s, struct family *f)
 {
+    const struct rrail *r = k->r;
     const struct rgraph *g = r->g;
-    uint32_t group[256], n = 0, most = 0;
+    uint32_t own = ups(r, s), n = 0;
+    *f = (struct family){.member = k->member, .peer = k->peer, .cables = k->cables};
+    f->member[f->num++] = s;
+    k->done[s] = true;
     for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
-        for (uint32_t k = 0; k < g->g[i].num_ports; k++)
-            r->group_of[(size_t)s * 256 + g->ports[g->g[i].first_port + k]] = (uint8_t)(i - g->goff[s]);
-        if (!is_up(r, s, g->g[i].peer))
-            continue;
-        group[n++] = i;
-        most = g->g[i].num_ports > most ? g->g[i].num_ports : most;
-        r->up_mask[4 * s + (i - g->goff[s]) / 64] |= 1ULL << ((i - g->goff[s]) % 64);
-    }
-    qsort_r(group, n, sizeof(*group), group_cmp, r);
-    for (uint32_t round = 0; round < most; round++) {
-        for (uint32_t k = 0; k < n; k++) {
-            const struct rgroup *x = &g->g[group[k]];
-            if (round < x->num_ports)
-                r->up[at++] = (struct rup){x->peer, g->ports[x->first_port + round], (uint8_t)round,
-                                           (uint8_t)x->num_ports};
+        uint32_t w = g->g[i].peer;
+        for (uint32_t j = g->goff[w]; j < g->goff[w + 1] && is_up(r, s, w); j++) {
+            uint32_t x = g->g[j].peer;
+            if (k->done[x] || r->o->rank[x] != r->o->rank[s])
+                continue;
+            if (k->count[x]++ == 0)
+                k->touched[n++] = x;
         }
     }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = k->touched[i], all = ups(r, x);
+        if (k->count[x] * 2 > (all > own ? all : own)) {
+            f->member[f->num++] = x;
+            k->done[x] = true;
+        }
+        k->count[x] = 0;
+    }
+}
+
+// For each neighbour of any member as many cables as at least half of the members have.
+static void find_peers(struct kin *k, struct family *f)
+{
+    const struct rrail *r = k->r;
+    const struct rgraph *g = r->g;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->num; i++) {
+        uint32_t s = f->member[i];
+        for (uint32_t e = g->goff[s]; e < g->goff[s + 1]; e++) {
+            uint32_t w = g->g[e].peer;
+            if (is_up(r, s, w) && k->count[w]++ == 0)
+                k->touched[n++] = w;
+        }
+    }
+    qsort_r(k->touched, n, sizeof(*k->touched), place_of_cmp, (void *)r);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t w = k->touched[i], hist[256] = {0}, have = 0, c = 255;
+        bool half = k->count[w] * 2 >= f->num;
+        k->count[w] = 0;
+        if (!half)
+            continue;
+        for (uint32_t m = 0; m < f->num; m++)
+            hist[cables_to(g, f->member[m], w)]++;
+        for (; c > 0; c--) {
+            have += hist[c];
+            if (have * 2 >= f->num)
+                break;
+        }
+        f->peer[f->peers] = w;
+        f->cables[f->peers++] = (uint8_t)c;
+    }
+}
+
+static uint8_t port_to(const struct rgraph *g, uint32_t s, uint32_t peer, uint32_t round)
+{
+    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+        if (g->g[i].peer == peer)
+            return round < g->g[i].num_ports ? g->ports[g->g[i].first_port + round] : 0;
+    }
+    return 0;
+}
+
+// Cables up from s as its family has them: first one to each neighbour, then the second ones, and so on, with
+// gaps where this one has none; then what it has beyond.
+static uint32_t list_up(struct rrail *r, uint32_t s, const struct family *f, uint32_t at)
+{
+    const struct rgraph *g = r->g;
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < f->peers; k++)
+        most = f->cables[k] > most ? f->cables[k] : most;
+    r->uoff[s] = at;
+    for (uint32_t round = 0; round < most; round++) {
+        for (uint32_t k = 0; k < f->peers; k++) {
+            if (round < f->cables[k])
+                r->up[at++] =
+                    (struct rup){f->peer[k], port_to(g, s, f->peer[k], round), (uint8_t)round, f->cables[k]};
+        }
+    }
+    r->udeal[s] = at - r->uoff[s];
+    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+        const struct rgroup *x = &g->g[i];
+        uint32_t known = 0;
+        if (!is_up(r, s, x->peer))
+            continue;
+        for (uint32_t k = 0; k < f->peers; k++)
+            known = f->peer[k] == x->peer ? f->cables[k] : known;
+        for (uint32_t round = known; round < x->num_ports; round++)
+            r->up[at++] =
+                (struct rup){x->peer, g->ports[x->first_port + round], (uint8_t)round, (uint8_t)x->num_ports};
+    }
+    r->uend[s] = at;
     return at;
+}
+
+static void find_groups(struct rrail *r, uint32_t s)
+{
+    const struct rgraph *g = r->g;
+    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+        uint32_t k = i - g->goff[s];
+        for (uint32_t j = 0; j < g->g[i].num_ports; j++)
+            r->group_of[(size_t)s * 256 + g->ports[g->g[i].first_port + j]] = (uint8_t)k;
+        if (is_up(r, s, g->g[i].peer))
+            r->up_mask[4 * s + k / 64] |= 1ULL << (k % 64);
+    }
+}
+
+static void find_ups(struct rrail *r, struct arena *a)
+{
+    uint32_t n = r->n + 1, at = 0, ports = 0;
+    struct kin k = {.r = r};
+    k.count = ARENA_NEW_N(a, n, uint32_t);
+    k.member = ARENA_NEW_N(a, n, uint32_t);
+    k.peer = ARENA_NEW_N(a, n, uint32_t);
+    k.touched = ARENA_NEW_N(a, n, uint32_t);
+    k.cables = ARENA_NEW_N(a, n, uint8_t);
+    k.done = ARENA_NEW_N(a, n, bool);
+    for (uint32_t i = 0; i < r->g->num_groups; i++)
+        ports += r->g->g[i].num_ports;
+    // A family's list may be longer than a member's, but at least half of the members have each cable.
+    r->up = ARENA_NEW_N(a, 3 * (size_t)ports + 1, struct rup);
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct family f;
+        if (k.done[r->sw_at[i]])
+            continue;
+        find_family(&k, r->sw_at[i], &f);
+        find_peers(&k, &f);
+        for (uint32_t m = 0; m < f.num; m++) {
+            find_groups(r, f.member[m]);
+            at = list_up(r, f.member[m], &f, at);
+        }
+    }
+    r->num_up = at;
 }
 
 static void merge_row(uint8_t *restrict to, const uint8_t *restrict from, uint32_t n, uint8_t port)
@@ -126,19 +274,19 @@ static void find_vias(struct rrail *r)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         uint32_t s = r->sw_at[i];
-        uint8_t *row = r->via + (size_t)s * r->n;
-        for (uint32_t k = r->uoff[s]; k < r->uoff[s + 1]; k++) {
+        uint8_t *row = r->via + (size_t)s * (r->n + 1);
+        for (uint32_t k = r->uoff[s]; k < r->uend[s]; k++) {
             const struct rup *u = &r->up[k];
-            uint8_t *own = &row[r->place[u->peer]];
-            *own = *own ? VIA_SEVERAL : u->port;
-            merge_row(row, r->via + (size_t)u->peer * r->n, r->above[u->peer], u->port);
+            uint8_t *own = &row[r->place[u->peer]], port = u->port ? u->port : VIA_SEVERAL;
+            *own = *own ? VIA_SEVERAL : port;
+            merge_row(row, r->via + (size_t)u->peer * (r->n + 1), r->above[u->peer], port);
         }
     }
 }
 
 static bool leads(const struct rrail *r, const struct rup *u, uint32_t place)
 {
-    return r->place[u->peer] == place || r->via[(size_t)u->peer * r->n + place];
+    return (r->place[u->peer] == place || r->via[(size_t)u->peer * (r->n + 1) + place]);
 }
 
 // --- chains ---
@@ -147,42 +295,118 @@ static bool leads(const struct rrail *r, const struct rup *u, uint32_t place)
 // round, so that switches with more such cables use them all.
 static uint32_t mirror_of(const struct rrail *r, uint32_t i, uint32_t k, uint32_t l)
 {
-    uint32_t s = r->sw_at[r->chain[l][i]], to = r->chain[k][i], num = r->uoff[s + 1] - r->uoff[s];
-    const struct rup *up = r->up + r->uoff[s];
-    uint32_t own = r->digit[l][i] % num, before = 0, all = 0;
-    if (r->via[(size_t)s * r->n + to] != VIA_SEVERAL)
-        return r->digit[l][i] / num;
-    for (uint32_t j = 0; j < num; j++) {
-        bool there = leads(r, &up[j], to);
-        before += there && j < own;
+    uint32_t s = r->sw_at[r->chain[l][i]], to = r->chain[k][i], before = 0, all = 0;
+    uint32_t round = r->digit[l][i] / r->udeal[s];
+    if (r->via[(size_t)s * (r->n + 1) + to] != VIA_SEVERAL)
+        return round;
+    for (uint32_t j = r->uoff[s]; j < r->uend[s]; j++) {
+        bool there = leads(r, &r->up[j], to);
+        before += there && j - r->uoff[s] < r->pick[l][i];
         all += there;
     }
-    return before + all * (r->digit[l][i] / num);
+    return before + all * round;
 }
 
-static void find_chain(struct rrail *r, uint32_t s, uint32_t i)
+static void step(struct rrail *r, uint32_t i, uint32_t k, uint32_t pick)
 {
     const struct fabric *f = r->g->f;
-    uint32_t q = r->g->d[i].seq, k = 0;
-    for (;; k++) {
-        uint32_t num = r->uoff[s + 1] - r->uoff[s];
-        r->chain[k][i] = (uint16_t)r->place[s];
-        r->digit[k][i] = q;
-        if (num == 0 || k == r->levels)
-            break;
-        const struct rup *u = &r->up[r->uoff[s] + q % num];
-        const struct port *p = &f->port[fabric_switch(f, s)->first_port + u->port];
-        r->back[k][i] = f->port[p->peer.i].num;
-        q = q / num * u->cables + u->round;
-        s = u->peer;
+    uint32_t s = r->sw_at[r->chain[k][i]], q = r->digit[k][i];
+    const struct rup *u = &r->up[r->uoff[s] + pick];
+    const struct port *p = &f->port[fabric_switch(f, s)->first_port + u->port];
+    r->pick[k][i] = (uint16_t)pick;
+    r->back[k][i] = f->port[p->peer.i].num;
+    r->chain[k + 1][i] = (uint16_t)r->place[u->peer];
+    r->digit[k + 1][i] = q / r->udeal[s] * u->cables + u->round;
+    r->taken[r->uoff[s] + pick] += r->g->d[i].is_host;
+}
+
+// The cable that fewest take, the next of several from there.
+static uint32_t spare(const struct rrail *r, uint32_t s, uint32_t from)
+{
+    uint32_t n = r->uend[s] - r->uoff[s], best = from, best_taken = UINT32_MAX;
+    for (uint32_t j = 1; j <= n; j++) {
+        uint32_t x = (from + j) % n, at = r->uoff[s] + x;
+        if (r->up[at].port && r->taken[at] < best_taken) {
+            best = x;
+            best_taken = r->taken[at];
+        }
     }
-    for (uint32_t j = k + 1; j <= r->levels; j++) {
-        r->chain[j][i] = CHAIN_NONE;
-        r->digit[j][i] = q;
+    return best;
+}
+
+// Which cable up destination i takes at level k, or false. later: when all have chosen that find room on
+// theirs. Others take one that has some left; where none has, their own, so that they stay apart from their
+// likes. But at its leaf such a destination gets no chain: then it comes in now by one cable, now by another,
+// and does not make one carry more than its share.
+static bool choose(const struct rrail *r, uint32_t i, uint32_t k, bool later, uint32_t *ret_pick)
+{
+    uint32_t s = r->sw_at[r->chain[k][i]], pick = r->digit[k][i] % r->udeal[s], at = r->uoff[s];
+    bool there = r->up[at + pick].port != 0;
+    *ret_pick = pick;
+    if (!later)
+        return there && (!r->g->d[i].is_host || r->taken[at + pick] < r->quota[s]);
+    uint32_t other = spare(r, s, pick);
+    if (!there || r->taken[at + other] < r->quota[s])
+        *ret_pick = other;
+    return r->up[at + *ret_pick].port && (k > 0 || r->taken[at + *ret_pick] < r->quota[s]);
+}
+
+static void climb(struct rrail *r, const uint32_t *order, uint32_t k, bool later)
+{
+    const struct rgraph *g = r->g;
+    for (uint32_t x = 0; x < r->n; x++) {
+        for (uint32_t i = g->doff[order[x]]; i < g->doff[order[x] + 1]; i++) {
+            uint32_t pick;
+            if (r->chain[k][i] == r->n || r->chain[k + 1][i] != r->n ||
+                r->udeal[r->sw_at[r->chain[k][i]]] == 0)
+                continue;
+            if (choose(r, i, k, later, &pick))
+                step(r, i, k, pick);
+        }
     }
-    for (uint32_t j = 1; j <= k; j++) {
-        for (uint32_t l = 0; l < j; l++)
-            r->mirror[j][l][i] = mirror_of(r, i, j, l);
+}
+
+// A cable's share of the hosts' chains that pass a switch.
+static void find_quotas(struct rrail *r, uint32_t k)
+{
+    memset(r->quota, 0, r->n * sizeof(*r->quota));
+    for (uint32_t i = 0; i < r->g->doff[r->n]; i++) {
+        if (r->chain[k][i] != r->n && r->g->d[i].is_host)
+            r->quota[r->sw_at[r->chain[k][i]]]++;
+    }
+    for (uint32_t s = 0; s < r->n; s++) {
+        uint32_t cables = 0;
+        for (uint32_t j = r->uoff[s]; j < r->uend[s]; j++)
+            cables += r->up[j].port != 0;
+        r->quota[s] = cables > 0 && r->quota[s] > cables ? r->quota[s] / cables : 1;
+    }
+}
+
+static void find_chains(struct rrail *r, const uint32_t *order)
+{
+    const struct rgraph *g = r->g;
+    for (uint32_t s = 0; s < r->n; s++) {
+        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
+            r->chain[0][i] = (uint16_t)r->place[s];
+            r->digit[0][i] = g->d[i].seq;
+        }
+    }
+    for (uint32_t k = 0; k < r->levels; k++) {
+        find_quotas(r, k);
+        climb(r, order, k, false);
+        climb(r, order, k, true);
+    }
+    for (uint32_t i = 0; i < g->doff[r->n]; i++) {
+        for (uint32_t k = 0; k <= r->levels; k++) {
+            bool on = r->chain[k][i] != r->n;
+            uint32_t deal = on ? r->udeal[r->sw_at[r->chain[k][i]]] : 0;
+            if (!on)
+                r->digit[k][i] = r->digit[k - 1][i];
+            r->spread[k][i] =
+                (uint16_t)(deal ? r->digit[k][i] / deal + r->digit[k][i] % deal : r->digit[k][i]);
+            for (uint32_t l = 0; l < k && on; l++)
+                r->mirror[k][l][i] = mirror_of(r, i, k, l);
+        }
     }
 }
 
@@ -192,7 +416,11 @@ static void alloc_chains(struct rrail *r, struct arena *a)
     for (uint32_t k = 0; k <= r->levels; k++) {
         r->chain[k] = ARENA_NEW_N(a, dests, uint16_t);
         r->digit[k] = ARENA_NEW_N(a, dests, uint32_t);
+        r->spread[k] = ARENA_NEW_N(a, dests, uint16_t);
+        for (uint32_t i = 0; i < dests; i++)
+            r->chain[k][i] = (uint16_t)r->n;
         r->back[k] = ARENA_NEW_N(a, dests, uint8_t);
+        r->pick[k] = ARENA_NEW_N(a, dests, uint16_t);
         for (uint32_t l = 0; l < k; l++)
             r->mirror[k][l] = ARENA_NEW_N(a, dests, uint32_t);
     }
@@ -211,31 +439,38 @@ static uint32_t count_levels(const struct rgraph *g, const struct rorder *o)
     return n < RAIL_LEVELS ? n : RAIL_LEVELS;
 }
 
-struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, struct arena *a)
+struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, const uint32_t *order,
+                        struct arena *a)
 {
     struct rrail *r = ARENA_NEW(a, struct rrail);
     *r = (struct rrail){.g = g, .o = o, .n = g->n, .levels = count_levels(g, o)};
-    if (r->n > RAIL_SWITCHES_MAX)
+    if (r->n > RAIL_SWITCHES_MAX) {
+        r->spread[0] = ARENA_NEW_N(a, g->doff[r->n] + 1, uint16_t);
+        for (uint32_t i = 0; i < g->doff[r->n]; i++)
+            r->spread[0][i] = (uint16_t)g->d[i].seq;
         return r;
-    uint32_t ports = 0;
-    for (uint32_t i = 0; i < g->num_groups; i++)
-        ports += g->g[i].num_ports;
+    }
     r->place = ARENA_NEW_N(a, r->n + 1, uint32_t);
     r->sw_at = ARENA_NEW_N(a, r->n + 1, uint32_t);
     r->above = ARENA_NEW_N(a, r->n + 1, uint32_t);
     r->uoff = ARENA_NEW_N(a, r->n + 1, uint32_t);
-    r->up = ARENA_NEW_N(a, ports + 1, struct rup);
+    r->uend = ARENA_NEW_N(a, r->n + 1, uint32_t);
+    r->udeal = ARENA_NEW_N(a, r->n + 1, uint32_t);
     r->up_mask = ARENA_NEW_N(a, 4 * r->n + 4, uint64_t);
     r->group_of = ARENA_NEW_N(a, (size_t)r->n * 256 + 1, uint8_t);
-    r->via = ARENA_NEW_N(a, (size_t)r->n * r->n + 1, uint8_t);
+    r->via = ARENA_NEW_N(a, (size_t)r->n * (r->n + 1) + 1, uint8_t);
     find_places(r, a);
-    for (uint32_t s = 0; s < r->n; s++)
-        r->uoff[s + 1] = list_up(r, s, r->uoff[s]);
+    find_ups(r, a);
     find_vias(r);
     alloc_chains(r, a);
+    r->taken = ARENA_NEW_N(a, r->num_up + 1, uint32_t);
+    r->quota = ARENA_NEW_N(a, r->n + 1, uint32_t);
+    find_chains(r, order);
+    r->side_by_side = ARENA_NEW_N(a, r->n + 1, bool);
     for (uint32_t s = 0; s < r->n; s++) {
-        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++)
-            find_chain(r, s, i);
+        r->side_by_side[s] = g->doff[s + 1] > g->doff[s] + 1;
+        for (uint32_t i = g->doff[s] + 2; i < g->doff[s + 1]; i++)
+            r->side_by_side[s] &= g->d[i].lid == g->d[i - 1].lid + 1;
     }
     return r;
 }
@@ -265,7 +500,7 @@ static const uint8_t *list_to(struct rrail_at *w, uint32_t s, uint32_t place)
         return w->pool + w->list[place];
     uint8_t *to = w->pool + w->used;
     to[0] = 0;
-    for (uint32_t k = r->uoff[s]; k < r->uoff[s + 1]; k++) {
+    for (uint32_t k = r->uoff[s]; k < r->uend[s]; k++) {
         if (leads(r, &r->up[k], place))
             to[++to[0]] = r->up[k].port;
     }
@@ -285,51 +520,64 @@ static uint8_t pick_up(struct rrail_at *w, uint32_t s, uint32_t place, uint32_t 
                        const uint64_t mask[4])
 {
     const uint8_t *list = list_to(w, s, place);
-    for (uint32_t j = 0; j < list[0]; j++) {
-        uint8_t port = list[1 + (mirror + j) % list[0]];
-        if (legal(w->r, s, port, mask))
-            return port;
-    }
-    return 0;
+    uint8_t port = list[1 + mirror % list[0]];
+    return port && legal(w->r, s, port, mask) ? port : 0;
 }
 
-struct put {                          // one switch, one switch's destinations
-    uint32_t s, from, to, level, own; // level of the chain to go to; own: of s, for digits
+struct put { // one switch, one switch's destinations
+    uint32_t s, from, to;
+    uint32_t level, own; // of the chain: to go to, and of s
     const struct rways *ways;
     const uint16_t *lid;
     uint8_t *row;
+    const uint16_t *spread;
+    uint32_t turn, inverse; // of s, for by_digit()
 };
 
-// Without a chain to follow.
-static uint8_t by_digit(const struct rrail *r, const struct put *p, uint32_t i)
+// Without a chain to follow. Both terms are below 2^16, so the product gives the exact remainder.
+static inline uint8_t by_digit(const struct put *p, uint32_t i)
 {
-    uint32_t q = r->via ? r->digit[p->own][i] : r->g->d[i].seq;
-    return p->ways->port[q % p->ways->num];
+    uint32_t q = (uint16_t)(p->spread[i] + p->turn), num = p->ways->num;
+    return p->ways->port[q - (uint32_t)((uint64_t)q * p->inverse >> 32) * num];
 }
 
-static void put_digits(const struct rrail *r, const struct put *p)
+static void put_digits(const struct put *p)
 {
     for (uint32_t i = p->from; i < p->to; i++)
-        p->row[r->g->d[i].lid] = by_digit(r, p, i);
+        p->row[p->lid[i]] = by_digit(p, i);
+}
+
+// Where all ways up are legal and lead there alone: whether it was so.
+static bool put_up_plain(const struct put *p, const uint8_t *via, const uint16_t *chain)
+{
+    bool plain = true;
+    for (uint32_t i = p->from; i < p->to; i++) {
+        uint8_t port = via[chain[i]];
+        plain &= (uint8_t)(port - 1) < VIA_SEVERAL - 1;
+        p->row[p->lid[i]] = port;
+    }
+    return plain;
 }
 
 static void put_up(struct rrail_at *w, const struct put *p)
 {
     const struct rrail *r = w->r;
-    const uint8_t *via = r->via + (size_t)p->s * r->n;
+    const uint8_t *via = r->via + (size_t)p->s * (r->n + 1);
     const uint16_t *chain = r->chain[p->level];
     const uint32_t *mirror = p->own < p->level ? r->mirror[p->level][p->own] : r->digit[p->own];
     const uint64_t *up = r->up_mask + 4 * p->s, *mask = p->ways->mask;
     bool all = true;
     for (uint32_t k = 0; k < 4; k++)
         all &= (up[k] & ~mask[k]) == 0;
+    if (all && p->own == 0 && put_up_plain(p, via, chain))
+        return;
     for (uint32_t i = p->from; i < p->to; i++) {
-        uint8_t port = chain[i] == CHAIN_NONE ? 0 : via[chain[i]];
+        uint8_t port = via[chain[i]];
         if (port == VIA_SEVERAL)
             port = pick_up(w, p->s, chain[i], mirror[i], mask);
         else if (port && !all && !legal(r, p->s, port, mask))
             port = 0;
-        p->row[p->lid[i]] = port ? port : by_digit(r, p, i);
+        p->row[p->lid[i]] = port ? port : by_digit(p, i);
     }
 }
 
@@ -337,15 +585,14 @@ static uint8_t pick_down(const struct rrail *r, const struct put *p, uint32_t i)
 {
     const struct rgraph *g = r->g;
     uint32_t s = p->s, k = p->level;
-    if (r->chain[k][i] == CHAIN_NONE)
-        return 0;
     if (r->chain[k + 1][i] == r->place[s])
         return legal(r, s, r->back[k][i], p->ways->mask) ? r->back[k][i] : 0;
-    for (uint32_t x = g->goff[s]; x < g->goff[s + 1]; x++) {
-        if (r->place[g->g[x].peer] != r->chain[k][i])
-            continue;
-        uint8_t port = g->ports[g->g[x].first_port + r->digit[k][i] % g->g[x].num_ports];
-        return legal(r, s, port, p->ways->mask) ? port : 0;
+    for (uint32_t b = 0; b < 4; b++) {
+        for (uint64_t m = p->ways->mask[b]; m; m &= m - 1) {
+            const struct rgroup *x = &g->g[g->goff[s] + b * 64 + (uint32_t)__builtin_ctzll(m)];
+            if (r->place[x->peer] == r->chain[k][i])
+                return g->ports[x->first_port + (r->digit[k][i] + p->turn) % x->num_ports];
+        }
     }
     return 0;
 }
@@ -354,7 +601,7 @@ static void put_down(const struct rrail *r, const struct put *p)
 {
     for (uint32_t i = p->from; i < p->to; i++) {
         uint8_t port = pick_down(r, p, i);
-        p->row[p->lid[i]] = port ? port : by_digit(r, p, i);
+        p->row[p->lid[i]] = port ? port : by_digit(p, i);
     }
 }
 
@@ -365,7 +612,10 @@ void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const 
     struct put p = {
         .s = s, .from = r->g->doff[t], .to = r->g->doff[t + 1], .ways = ways, .lid = lid, .row = row};
     if (ways->num == 1) {
-        for (uint32_t i = p.from; i < p.to; i++)
+        row[lid[p.from]] = ways->port[0];
+        if (r->side_by_side && r->side_by_side[t])
+            memset(row + lid[p.from + 1], ways->port[0], p.to - p.from - 1);
+        for (uint32_t i = p.from + 1; i < p.to && !(r->side_by_side && r->side_by_side[t]); i++)
             row[lid[i]] = ways->port[0];
         return;
     }
@@ -374,8 +624,11 @@ void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const 
     bool tree = r->via && cost < RCOST_FOOT && ((int64_t)cost + rise) % 2 == 0 && turn >= 0 &&
                 turn <= r->levels && rise <= r->levels;
     p.own = rise > 0 && tree ? (uint32_t)rise : 0;
+    p.spread = r->spread[p.own];
+    p.turn = r->via ? r->place[s] : 0;
+    p.inverse = ways->inverse;
     if (!tree) {
-        put_digits(r, &p);
+        put_digits(&p);
     } else if (turn > rise) {
         p.level = (uint32_t)turn;
         put_up(w, &p);

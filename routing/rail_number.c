@@ -1,19 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sequence numbers for the engine rail.
+// Sequence numbers for the engine rail, of which rail.c takes the digits.
+//
+// Numbers run over the leaves in the order of pod, rail, SU and name, on a leaf by slot: a host that is
+// missing leaves a hole, so that all others keep theirs. Compute hosts, storage and management are numbered
+// each for themselves, and so are other end nodes (aggregation nodes, gateways) and the switches' own LIDs:
+// what is few, or talks otherwise, does not skew the many. The further LIDs of an LMC range follow their
+// base.
+//
+// Where a leaf's hosts fill its cables up, each leaf begins at the same cable: any shift from leaf to leaf
+// then takes each once. Where they leave some over, numbers run on, so that all cables get a turn. The same
+// holds for pods and the cables above their spines. Where each pod has one rail, as many pods do as there are
+// rails, and numbers run along the rail: the adapters of a host have the same number, and leaves that follow
+// one another on a rail follow one another in numbers.
 #include "routing/rail_priv.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "fabric/names.h"
+
+enum kind { // of destination, each with a sequence of its own
+    KIND_COMPUTE,
+    KIND_STORAGE,
+    KIND_MANAGEMENT,
+    KIND_OTHER, // ends that are no host's, and hosts above the leaves
+    KIND_OWN,   // port 0
+    KINDS,
+};
 
 struct naming {
     const struct rgraph *g;
     const struct rorder *o;
-    const bool *leaf;
-    uint32_t *pod;
-    int mode;
+    bool *leaf;
+    uint32_t *order, leaves; // switches, leaves first
+    uint32_t *pod;           // per leaf
+    bool by_rail;            // numbers run along rails, not along pods
+    uint32_t *size;          // per host number: its adapters
+    uint32_t usual;          // size of the hosts that have most adapters
+    uint32_t *slot;          // per slot: its place among those that any compute host is on
 };
+
+// --- order of switches ---
 
 // Leaves first, then by level, name and GUID.
 static int switch_cmp(const void *a, const void *b, void *arg)
@@ -31,14 +60,25 @@ static int switch_cmp(const void *a, const void *b, void *arg)
     return c->g->guid[x] < c->g->guid[y] ? -1 : c->g->guid[x] > c->g->guid[y];
 }
 
+static uint32_t rail_of(const struct naming *c, uint32_t s)
+{
+    return fabric_switch(c->g->f, s)->rail;
+}
+
+// What numbers begin anew for.
+static uint32_t block_of(const struct naming *c, uint32_t s)
+{
+    return c->by_rail ? rail_of(c, s) : c->pod[s];
+}
+
 static int leaf_cmp(const void *a, const void *b, void *arg)
 {
     const struct naming *c = arg;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     const struct node *m = fabric_switch(c->g->f, x), *n = fabric_switch(c->g->f, y);
-    if ((c->mode & 1) == 0 && c->pod[x] != c->pod[y])
-        return c->pod[x] < c->pod[y] ? -1 : 1;
-    if ((c->mode & 2) == 0 && m->rail != n->rail)
+    if (block_of(c, x) != block_of(c, y))
+        return block_of(c, x) < block_of(c, y) ? -1 : 1;
+    if (m->rail != n->rail)
         return m->rail < n->rail ? -1 : 1;
     if (m->su != n->su)
         return m->su < n->su ? -1 : 1;
@@ -46,118 +86,271 @@ static int leaf_cmp(const void *a, const void *b, void *arg)
 }
 
 // Takes the leaves in order; with each, those that share most of their neighbours with it.
-static void find_pods(const struct rgraph *g, const uint32_t *order, uint32_t num, struct arena *a,
-                      uint32_t *pod)
+static void find_pods(struct naming *c, struct arena *a)
 {
+    const struct rgraph *g = c->g;
     uint32_t *mark = ARENA_NEW_N(a, g->n + 1, uint32_t);
-    for (uint32_t i = 0; i < num; i++)
-        pod[order[i]] = ID_NONE;
-    for (uint32_t i = 0, pods = 0; i < num; i++) {
-        uint32_t v = order[i];
-        if (pod[v] != ID_NONE)
+    for (uint32_t i = 0, pods = 0; i < c->leaves; i++) {
+        uint32_t v = c->order[i];
+        if (c->pod[v])
             continue;
         pods++;
         for (uint32_t e = g->goff[v]; e < g->goff[v + 1]; e++)
             mark[g->g[e].peer] = pods;
-        for (uint32_t k = i; k < num; k++) {
-            uint32_t x = order[k], shared = 0, all = g->goff[x + 1] - g->goff[x];
-            for (uint32_t e = g->goff[x]; e < g->goff[x + 1]; e++)
+        for (uint32_t k = i; k < c->leaves; k++) {
+            uint32_t x = c->order[k], shared = 0;
+            for (uint32_t e = g->goff[x]; e < g->goff[x + 1] && !c->pod[x]; e++)
                 shared += mark[g->g[e].peer] == pods;
-            if (pod[x] == ID_NONE && (x == v || shared * 2 > all))
-                pod[x] = pods;
+            if (!c->pod[x] && (x == v || shared * 2 > g->goff[x + 1] - g->goff[x]))
+                c->pod[x] = pods;
         }
     }
 }
 
-static uint32_t width_of(const struct rgraph *g, uint32_t s)
+static int pod_cmp(const void *a, const void *b, void *arg)
 {
-    uint32_t w = 0;
-    for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
-        if (g->d[i].is_host && g->d[i].slot + 1 > w)
-            w = g->d[i].slot + 1;
-    }
-    return w;
+    const struct naming *c = arg;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (c->pod[x] != c->pod[y])
+        return c->pod[x] < c->pod[y] ? -1 : 1;
+    return rail_of(c, x) < rail_of(c, y) ? -1 : rail_of(c, x) > rail_of(c, y);
 }
 
-static uint32_t uplinks_of(const struct rgraph *g, const struct rorder *o, uint32_t s)
+// Whether nearly all leaves are in pods where nearly all have the same rail, and there are several rails.
+static bool pods_have_rails(const struct naming *c, struct arena *a)
 {
-    uint32_t n = 0;
-    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
-        if (o->rank[g->g[i].peer] > o->rank[s])
-            n += g->g[i].num_ports;
+    uint32_t *by = arena_memdup(a, c->order, (c->leaves + 1) * sizeof(*by)), same = 0, paired = 0;
+    if (c->g->f->num_rails < 2)
+        return false;
+    qsort_r(by, c->leaves, sizeof(*by), pod_cmp, (void *)c);
+    for (uint32_t i = 1; i < c->leaves; i++) {
+        if (c->pod[by[i]] != c->pod[by[i - 1]])
+            continue;
+        paired++;
+        same += rail_of(c, by[i]) == rail_of(c, by[i - 1]) && rail_of(c, by[i]) != RAIL_NONE;
     }
-    return n < 255 ? n : 255;
+    return paired > 0 && same * 20 >= paired * 19;
 }
+
+// --- kinds ---
+
+static bool has_word(const char *name, const char *const *word)
+{
+    for (const char *p = name; *p; p++) {
+        if (p > name && isalpha((unsigned char)p[-1]))
+            continue;
+        for (uint32_t i = 0; word[i]; i++) {
+            if (strncasecmp(p, word[i], strlen(word[i])) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+// Hosts with most of the usual number of adapters compute, whatever their name; else the name decides. Many
+// adapters have none of their own: they are taken as they come.
+static enum kind kind_of_host(const struct naming *c, const struct node *n)
+{
+    static const char *const storage[] = {"stor", "nfs",  "oss",    "mds",  "lustre", "weka",
+                                          "vast", "ceph", "beegfs", "gpfs", NULL};
+    static const char *const management[] = {"mgmt",  "manage", "ufm",   "admin",
+                                             "login", "head",   "infra", NULL};
+    const char *name = fabric_desc(c->g->f, n);
+    uint32_t size = n->host < c->g->f->num_hosts ? c->size[n->host] : 1;
+    if (c->usual > 1 && size * 2 > c->usual)
+        return KIND_COMPUTE;
+    if (has_word(name, storage))
+        return KIND_STORAGE;
+    return has_word(name, management) ? KIND_MANAGEMENT : KIND_COMPUTE;
+}
+
+static enum kind kind_of(const struct naming *c, uint32_t s, const struct rdest *d)
+{
+    if (d->port == 0)
+        return KIND_OWN;
+    if (!d->is_host || !c->leaf[s])
+        return KIND_OTHER;
+    const struct fabric *f = c->g->f;
+    return kind_of_host(c, fabric_node(f, f->port[f->lid_port[d->lid]].node));
+}
+
+static void count_adapters(struct naming *c, struct arena *a)
+{
+    const struct fabric *f = c->g->f;
+    uint32_t sum[256] = {0};
+    c->size = ARENA_NEW_N(a, f->num_hosts + 1, uint32_t);
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        if (f->node[i].host < f->num_hosts)
+            c->size[f->node[i].host] += f->node[i].num_ports;
+    }
+    for (uint32_t h = 0; h < f->num_hosts; h++)
+        sum[c->size[h] < 255 ? c->size[h] : 255] += c->size[h];
+    for (uint32_t i = 1; i < 256; i++)
+        c->usual = sum[i] > sum[c->usual] ? i : c->usual;
+}
+
+// --- numbers ---
+
+struct shape {      // of most leaves and of the switches above them
+    uint32_t width; // slots
+    uint32_t cables, neighbours, above;
+};
 
 static uint32_t most_common(const uint32_t hist[256])
 {
-    uint32_t best = 1;
+    uint32_t best = 0;
     for (uint32_t i = 1; i < 256; i++) {
-        if (hist[i] > hist[best] || (hist[i] == hist[best] && hist[i] > 0))
+        if (hist[i] > 0 && hist[i] >= hist[best])
             best = i;
     }
     return best;
 }
 
-static void number_hosts(struct rgraph *g, const struct rorder *o, const uint32_t *leaf, uint32_t num,
-                         int mode)
+static uint32_t width_of(const struct naming *c, uint32_t s, const uint8_t *kind)
 {
-    uint32_t widths[256] = {0}, ups[256] = {0};
-    for (uint32_t i = 0; i < num; i++) {
-        widths[width_of(g, leaf[i]) & 255]++;
-        ups[uplinks_of(g, o, leaf[i])]++;
+    const struct rgraph *g = c->g;
+    uint32_t w = 0;
+    for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
+        if (kind[i] == KIND_COMPUTE && c->slot[g->d[i].slot] + 1 > w)
+            w = c->slot[g->d[i].slot] + 1;
     }
-    uint32_t w = most_common(widths), u = most_common(ups), base = 0;
-    uint32_t unit = w * 8 < u * 7 ? w : u;
-    for (uint32_t l = 0; l < num; l++) {
-        uint32_t s = leaf[l], n = 0;
-        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
-            if (!g->d[i].is_host)
-                continue;
-            if (mode & 4)
-                g->d[i].seq = base + n;
-            else
-                g->d[i].seq = base + g->d[i].slot + g->d[i].lid_offset;
-            n++;
-        }
-        if (mode & 8)
-            base += n;
-        else
-            base += ((mode & 4 ? n : width_of(g, s)) + unit - 1) / unit * unit;
+    return w;
+}
+
+static void count_ups(const struct naming *c, uint32_t s, uint32_t *ret_cables, uint32_t *ret_neighbours)
+{
+    const struct rgraph *g = c->g;
+    *ret_cables = *ret_neighbours = 0;
+    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+        if (c->o->rank[g->g[i].peer] <= c->o->rank[s])
+            continue;
+        *ret_cables += g->g[i].num_ports;
+        ++*ret_neighbours;
     }
 }
 
-static void number_others(struct rgraph *g, const uint32_t *order, const bool *leaf)
+static struct shape shape_of(const struct naming *c, const uint8_t *kind)
 {
-    uint32_t ends = 0, own = 0;
+    const struct rgraph *g = c->g;
+    uint32_t widths[256] = {0}, cables[256] = {0}, neighbours[256] = {0}, above[256] = {0}, x, y;
+    for (uint32_t l = 0; l < c->leaves; l++) {
+        uint32_t s = c->order[l];
+        count_ups(c, s, &x, &y);
+        widths[width_of(c, s, kind) & 255]++;
+        cables[x & 255]++;
+        neighbours[y & 255]++;
+        for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+            count_ups(c, g->g[i].peer, &x, &y);
+            above[x & 255]++;
+        }
+    }
+    struct shape r = {most_common(widths), most_common(cables), most_common(neighbours), most_common(above)};
+    r.cables = r.cables ? r.cables : 1;
+    return r;
+}
+
+// Slots that no compute host is on anywhere do not count: ports that are never used, or another kind's.
+static void find_slots(struct naming *c, const uint8_t *kind, struct arena *a)
+{
+    const struct rgraph *g = c->g;
+    bool used[256] = {false};
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->doff[g->n]; i++) {
+        if (kind[i] == KIND_COMPUTE)
+            used[g->d[i].slot] = true;
+    }
+    c->slot = ARENA_NEW_N(a, 256, uint32_t);
+    for (uint32_t i = 0; i < 256; i++) {
+        c->slot[i] = n;
+        n += used[i];
+    }
+}
+
+// Numbers that one block takes, most often: with them, where the next begins is decided.
+static uint32_t usual_span(const struct naming *c, const uint32_t *width, struct arena *a)
+{
+    uint32_t *span = ARENA_NEW_N(a, c->leaves + 1, uint32_t), blocks = 0, best = 0, best_count = 0;
+    for (uint32_t l = 0; l < c->leaves; l++) {
+        blocks += l == 0 || block_of(c, c->order[l]) != block_of(c, c->order[l - 1]);
+        span[blocks - 1] += width[l];
+    }
+    for (uint32_t i = 0; i < blocks && i < 256; i++) {
+        uint32_t count = 0;
+        for (uint32_t k = 0; k < blocks; k++)
+            count += span[k] == span[i];
+        if (count > best_count || (count == best_count && span[i] > best)) {
+            best = span[i];
+            best_count = count;
+        }
+    }
+    return best;
+}
+
+static bool fills(uint64_t what, uint64_t room)
+{
+    return what * 8 >= room * 7;
+}
+
+static void number_compute(struct rgraph *g, const struct naming *c, const uint8_t *kind, struct arena *a)
+{
+    struct shape sh = shape_of(c, kind);
+    uint32_t *width = ARENA_NEW_N(a, c->leaves + 1, uint32_t), base = 0;
+    for (uint32_t l = 0; l < c->leaves; l++) {
+        width[l] = width_of(c, c->order[l], kind);
+        if (fills(sh.width, sh.cables))
+            width[l] = (width[l] + sh.cables - 1) / sh.cables * sh.cables;
+    }
+    bool anew = c->by_rail || fills(usual_span(c, width, a), (uint64_t)sh.neighbours * sh.above);
+    for (uint32_t l = 0; l < c->leaves; l++) {
+        uint32_t s = c->order[l];
+        if (anew && l > 0 && block_of(c, s) != block_of(c, c->order[l - 1]))
+            base = 0;
+        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
+            if (kind[i] == KIND_COMPUTE)
+                g->d[i].seq = base + c->slot[g->d[i].slot] + g->d[i].lid_offset;
+        }
+        base += width[l];
+    }
+}
+
+static void number_others(struct rgraph *g, const struct naming *c, const uint8_t *kind)
+{
+    uint32_t next[KINDS] = {0};
     for (uint32_t k = 0; k < g->n; k++) {
-        uint32_t s = order[k], *seq;
+        uint32_t s = c->order[k];
         for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
             struct rdest *d = &g->d[i];
-            if (d->is_host && leaf[s])
+            if (kind[i] == KIND_COMPUTE)
                 continue;
-            seq = d->port == 0 ? &own : &ends;
-            if (d->lid_offset == 0)
-                ++*seq;
-            d->seq = *seq - 1 + d->lid_offset;
+            next[kind[i]] += d->lid_offset == 0;
+            d->seq = next[kind[i]] - 1 + d->lid_offset;
         }
     }
 }
 
 uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a)
 {
-    bool *leaf = ARENA_NEW_N(a, g->n + 1, bool);
-    uint32_t *order = ARENA_NEW_N(a, g->n + 1, uint32_t), num = 0;
+    struct naming c = {.g = g, .o = o};
+    c.leaf = ARENA_NEW_N(a, g->n + 1, bool);
+    c.order = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    c.pod = ARENA_NEW_N(a, g->n + 1, uint32_t);
     for (uint32_t s = 0; s < g->n; s++) {
-        leaf[s] = g->hosts[s] > 0 && (o->foot[s] || !o->tiered[g->comp[s]]);
-        num += leaf[s];
-        order[s] = s;
+        c.leaf[s] = g->hosts[s] > 0 && (o->foot[s] || !o->tiered[g->comp[s]]);
+        c.leaves += c.leaf[s];
+        c.order[s] = s;
     }
-    struct naming c = {g, o, leaf, ARENA_NEW_N(a, g->n + 1, uint32_t), 12};
-    qsort_r(order, g->n, sizeof(*order), switch_cmp, &c);
-    find_pods(g, order, num, a, c.pod);
-    qsort_r(order, num, sizeof(*order), leaf_cmp, &c);
-    number_hosts(g, o, order, num, c.mode);
-    number_others(g, order, leaf);
-    return order;
+    qsort_r(c.order, g->n, sizeof(*c.order), switch_cmp, &c);
+    find_pods(&c, a);
+    c.by_rail = pods_have_rails(&c, a);
+    qsort_r(c.order, c.leaves, sizeof(*c.order), leaf_cmp, &c);
+    count_adapters(&c, a);
+    uint8_t *kind = ARENA_NEW_N(a, g->doff[g->n] + 1, uint8_t);
+    for (uint32_t s = 0; s < g->n; s++) {
+        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++)
+            kind[i] = (uint8_t)kind_of(&c, s, &g->d[i]);
+    }
+    find_slots(&c, kind, a);
+    number_compute(g, &c, kind, a);
+    number_others(g, &c, kind);
+    return c.order;
 }

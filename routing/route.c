@@ -2,10 +2,11 @@
 // Routing: dispatch. See route.h for the face; the engines' parts, in reading order:
 //   graph.c   the compact switch graph of a snapshot
 //   order.c   the total order of switches with one top per component (updn)
-//   number.c  sequence numbers of destinations
+//   number.c  sequence numbers of destinations (updn)
 //   column.c  paths from all switches to one: the general way
 //   fill.c    which port each destination gets
 //   rows.c    both at once for all columns: the fast way, on trees
+//   rail_number.c, rail.c  the same two for rail: numbers by place, and ways up that mirror ways down
 //   file.c    tables read from a dump
 //   repair.c  tables that keep to those of the whole fabric while it is damaged
 // and, sharing nothing with them: verify.c (the proof), verify_change.c (the proof of a change), plan*.c
@@ -71,8 +72,11 @@ static void explain(const struct rgraph *g, const struct rorder *o, const struct
     char parts[60] = "";
     if (g->num_comps > 1)
         snprintf(parts, sizeof(parts), ", %u parts routed each for itself", g->num_comps);
-    snprintf(r->why, sizeof(r->why), "%sup*/down*, no credit loop on one VL; ranks from %s, top %.40s%s",
-             asked, o->source, fabric_desc(g->f, fabric_switch(g->f, o->top[comp])), parts);
+    const char *how = "up*/down*";
+    if (engine == ROUTE_RAIL)
+        how = o->tiered[comp] ? "up and down a tree, spread by place" : "no tiers, so up*/down*";
+    snprintf(r->why, sizeof(r->why), "%s%s, no credit loop on one VL; ranks from %s, top %.40s%s", asked, how,
+             o->source, fabric_desc(g->f, fabric_switch(g->f, o->top[comp])), parts);
 }
 
 static int compute(const struct fabric *f, const struct route_opts *o, enum route_engine engine,
@@ -81,7 +85,9 @@ static int compute(const struct fabric *f, const struct route_opts *o, enum rout
     struct rgraph g;
     struct rorder order;
     rgraph_build(f, a, &g);
-    int rc = rorder_build(&g, o, a, &order, e);
+    struct route_opts opts = *o;
+    opts.engine = engine;
+    int rc = rorder_build(&g, &opts, a, &order, e);
     if (rc)
         return rc;
     struct route_result r = {.engine = engine};

@@ -40,7 +40,7 @@ struct route_result {
     struct fabric_tables *tables; // sealed, one reference, the caller's
     enum route_engine engine;     // what ran
     char why[200];                // why it was chosen, in words
-    uint64_t top_guid;            // updn: the one top switch
+    uint64_t top_guid;            // rail, updn: the one top switch
     // By route_repair() only:
     uint64_t displaced; // entries that differ from the ideal's
     uint32_t columns;   // LIDs that had to be looked at

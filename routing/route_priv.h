@@ -94,18 +94,24 @@ uint32_t *rnumbers_assign(struct rgraph *g, const struct rorder *o, struct arena
 // The engine rail's own: sequence numbers, and the choice of ports; see rail.c.
 uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a); // as rnumbers_assign()
 struct rrail;
-struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, struct arena *a);
+// order: switches as rrail_numbers() returned them.
+struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, const uint32_t *order,
+                        struct arena *a);
 struct rrail_at { // one task's scratch
     const struct rrail *r;
     uint32_t s, stamp, used, *list, *list_of;
     uint8_t *pool;
 };
 void rrail_at_init(struct rrail_at *w, const struct rrail *r, struct arena *a);
-struct rways {        // legal ways from one switch to another
-    uint64_t mask[4]; // its groups
-    uint32_t num;
-    const uint8_t *port; // of these groups, dealt out in this order
+struct rways {             // legal ways from one switch to another
+    uint64_t mask[4];      // its groups
+    uint32_t num, inverse; // ways; 2^32 / num, rounded up
+    const uint8_t *port;   // of these groups, dealt out in this order
 };
+static inline uint32_t rways_inverse(uint32_t num)
+{
+    return num > 1 ? (uint32_t)(((1ULL << 32) + num - 1) / num) : UINT32_MAX;
+}
 // Entries of switch s for the destinations of t, which is cost away. lid: as in rgraph.d, side by side.
 void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const struct rways *ways,
                const uint16_t *lid, uint8_t *row);
@@ -118,6 +124,7 @@ struct rchoice {
     bool plain;          // going down: no rotation, see fill.c
 };
 #define RDIVIDER_MAX 32767
+void rchoice_init(struct rchoice *c);
 void rchoice_add(struct rchoice *c, const struct rgraph *g, uint32_t group);
 uint8_t rchoice_port(const struct rchoice *c, const struct rgraph *g, uint32_t q);
 

@@ -181,7 +181,8 @@ static void hand_on_row(struct chunk *c, uint32_t s)
 static void make_ports(const struct rgraph *g, const uint32_t *rank, uint32_t s, const uint64_t mask[4],
                        struct ports *p)
 {
-    struct rchoice ch = {.num_groups = 0};
+    struct rchoice ch;
+    rchoice_init(&ch);
     for (uint32_t w = 0; w < 4; w++) {
         for (uint64_t m = mask[w]; m; m &= m - 1)
             rchoice_add(&ch, g, g->goff[s] + w * 64 + (uint32_t)__builtin_ctzll(m));
@@ -247,14 +248,57 @@ static void fill_switch(struct chunk *c, uint32_t s)
             mask[b / 8] |= (uint64_t)c->plane[b][j] << (b % 8 * 8);
         if (p.num == 0 || memcmp(mask, p.mask, sizeof(mask)) != 0)
             make_ports(g, c->o->rank, s, mask, &p);
-        if (r->rail) {
-            struct rways ways = {.num = p.num, .port = p.port};
-            memcpy(ways.mask, mask, sizeof(mask));
-            rrail_put(&c->at, s, t, cost[j], &ways, r->lid, row);
-        } else if (down[j] != NO_PATH)
+        if (down[j] != NO_PATH)
             put_down(r, g->doff[t], g->doff[t + 1], &p, c->width[(size_t)down[j] * CHUNK + j], row);
         else
             put_up(r, g->doff[t], g->doff[t + 1], &p, (uint32_t)c->divider[(size_t)s * CHUNK + j], row);
+    }
+}
+
+// Whether the candidates of a column are others than those of the column before.
+static void find_changes(const struct chunk *c, uint32_t planes, uint8_t ret[CHUNK])
+{
+    memset(ret, 0, CHUNK);
+    ret[0] = 1;
+    for (uint32_t b = 0; b < planes; b++) {
+        const uint8_t *plane = c->plane[b];
+        for (uint32_t j = 1; j < CHUNK; j++)
+            ret[j] |= plane[j] ^ plane[j - 1];
+    }
+}
+
+// fill_switch() under rail.
+static void fill_switch_rail(struct chunk *c, uint32_t s)
+{
+    const struct rgraph *g = c->g;
+    const struct rrows *r = c->r;
+    uint32_t planes = (g->goff[s + 1] - g->goff[s] + 7) / 8;
+    const uint8_t *cost = row_of(c->cost, s);
+    uint8_t *row = tables_row(r->tables, s), changes[CHUNK];
+    struct ports p;
+    struct rways ways = {.port = p.port};
+    bool stale = true;
+    find_changes(c, planes, changes);
+    for (uint32_t j = 0; j < c->num; j++) {
+        uint32_t t = r->sw[c->first + j];
+        stale |= changes[j] != 0;
+        if (c->odd[j] || cost[j] == NO_PATH)
+            continue;
+        if (s == t) {
+            for (uint32_t i = g->doff[t]; i < g->doff[t + 1]; i++)
+                row[g->d[i].lid] = g->d[i].port;
+            continue;
+        }
+        if (stale) {
+            memset(ways.mask, 0, sizeof(ways.mask));
+            for (uint32_t b = 0; b < planes; b++)
+                ways.mask[b / 8] |= (uint64_t)c->plane[b][j] << (b % 8 * 8);
+            make_ports(g, c->o->rank, s, ways.mask, &p);
+            ways.num = p.num;
+            ways.inverse = rways_inverse(p.num);
+            stale = false;
+        }
+        rrail_put(&c->at, s, t, cost[j], &ways, r->lid, row);
     }
 }
 
@@ -280,8 +324,11 @@ static void chunk_task(void *arg, unsigned i)
     for (uint32_t k = 0; k < n; k++) {
         uint32_t s = r->o->by_pos[k];
         find_candidates(c, s);
-        if (!r->rail)
-            hand_on_row(c, s);
+        if (r->rail) {
+            fill_switch_rail(c, s);
+            continue;
+        }
+        hand_on_row(c, s);
         fill_switch(c, s);
     }
     memcpy(r->odd + c->first, c->odd, c->num);

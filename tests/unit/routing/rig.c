@@ -99,6 +99,39 @@ const struct fabric *rig_degrade(const struct fabric *f, unsigned percent, struc
     return d;
 }
 
+const struct fabric *rig_renumber(const struct fabric *f, struct rng *r)
+{
+    struct builder *b = builder_new();
+    uint32_t *order = xcalloc(f->num_nodes, sizeof(*order));
+    node_id *id = xcalloc(f->num_nodes, sizeof(*id));
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        uint32_t k = rng_below(r, i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        const struct node *n = &f->node[order[i]];
+        const char *desc = fabric_desc(f, n);
+        struct node_attrs a = {.guid = n->guid,
+                               .sys_guid = n->sys_guid,
+                               .type = (enum node_type)n->type,
+                               .num_ports = n->num_ports,
+                               .lft_cap = n->lft_cap};
+        assert_int_equal(builder_node(b, &a, desc, strlen(desc), &id[order[i]], NULL), 0);
+    }
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        builder_port(b, id[p->node.i], p->num, &p->a);
+        if (p->guid)
+            builder_port_guid(b, id[p->node.i], p->num, p->guid);
+        if (port_valid(p->peer) && i < p->peer.i)
+            builder_link(b, id[p->node.i], p->num, id[f->port[p->peer.i].node.i], f->port[p->peer.i].num);
+    }
+    free(order);
+    free(id);
+    return builder_seal(b, f->generation, NULL);
+}
+
 void rig_start(struct rig *r)
 {
     memset(r, 0, sizeof(*r));

@@ -17,6 +17,9 @@ const struct fabric *rig_sample(const char *file);
 // Without `percent` of its cables between switches; takes f's reference.
 const struct fabric *rig_degrade(const struct fabric *f, unsigned percent, struct rng *r);
 
+// The same fabric with its nodes in another order, LIDs as they are. Borrows f.
+const struct fabric *rig_renumber(const struct fabric *f, struct rng *r);
+
 // Fabrics by hand.
 struct rig {
     struct builder *b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// up*/down* on any graph at all: one top in each connected part, every switch reaches every LID, no credit
+// Engines with an order (ENGINE: updn, or rail in a build of its own) on any graph at all: one top in each connected part, every switch reaches every LID, no credit
 // loop; whatever the ranks are taken from (tiers that fit or contradict the graph, given roots). And the fast
 // way of filling tables against the general one, byte for byte.
 #include <stdarg.h>
@@ -14,6 +14,10 @@
 
 #include "routing/route_priv.h"
 #include "tests/unit/routing/rig.h"
+
+#ifndef ENGINE
+#define ENGINE ROUTE_UPDN
+#endif
 
 // --- graphs: switches 0 .. n - 1, made abstractly, then cabled under shuffled GUIDs ---
 
@@ -290,8 +294,8 @@ static void expect_routed(const struct fabric *f, const struct route_opts *opts,
     expect_one_top(&g, &o, what);
     struct fabric_tables *fast = tables_new(f, f->top_lid, "updn"),
                          *general = tables_new(f, f->top_lid, "updn");
-    rfill(&g, &o, ROUTE_UPDN, NULL, a, fast);
-    rfill_general(&g, &o, ROUTE_UPDN, a, general);
+    rfill(&g, &o, opts->engine, NULL, a, fast);
+    rfill_general(&g, &o, opts->engine, a, general);
     uint64_t differ = tables_compare(fast, general).entries;
     if (differ != 0)
         fail_msg("%s: %llu entries differ between the fast way and the general", what,
@@ -342,7 +346,7 @@ static void expect_repaired(const struct fabric *f, const struct route_opts *opt
 static void expect_routed_from_roots(const struct fabric *f, struct rng *rng, const char *what)
 {
     uint64_t roots[3];
-    struct route_opts o = {.engine = ROUTE_UPDN, .root_guids = roots};
+    struct route_opts o = {.engine = ENGINE, .root_guids = roots};
     for (o.num_roots = 0; o.num_roots < 1 + rng_below(rng, 3);)
         roots[o.num_roots++] = fabric_switch(f, rng_below(rng, f->num_switches))->guid;
     expect_routed(f, &o, what);
@@ -360,7 +364,7 @@ static void expect_routed_on_tiers(const struct fabric *f, struct rng *rng, cons
     g.node = node;
     for (uint32_t s = 0; s < f->num_switches; s++)
         node[f->switch_node[s]].tier = (uint8_t)rng_below(rng, tiers);
-    expect_routed(&g, &(struct route_opts){.engine = ROUTE_UPDN}, what);
+    expect_routed(&g, &(struct route_opts){.engine = ENGINE}, what);
     free(node);
 }
 
@@ -375,9 +379,9 @@ static void any_graph(void **state)
             rng_init(&rng, k * 100000 + seed);
             const struct fabric *f = make(&kinds[k], &rng);
             snprintf(what, sizeof(what), "%s, seed %u", kinds[k].name, seed);
-            expect_routed(f, &(struct route_opts){.engine = ROUTE_UPDN}, what);
+            expect_routed(f, &(struct route_opts){.engine = ENGINE}, what);
             if (seed % 3 == 0 && f->num_links > f->num_end_nodes)
-                expect_repaired(f, &(struct route_opts){.engine = ROUTE_UPDN}, &rng, what);
+                expect_repaired(f, &(struct route_opts){.engine = ENGINE}, &rng, what);
             strcat(what, ", roots");
             expect_routed_from_roots(f, &rng, what);
             strcpy(strrchr(what, ','), ", tiers at random");
@@ -393,7 +397,7 @@ static void fast_is_general(void **state)
     static const char *const names[] = {"ft3-32-4", "rail-1024", "ft3-16-8", "superpod-2"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const struct fabric *f = rig_named(names[i]);
-        expect_routed(f, &(struct route_opts){.engine = ROUTE_UPDN}, names[i]);
+        expect_routed(f, &(struct route_opts){.engine = ENGINE}, names[i]);
         fabric_unref(f);
     }
 }
@@ -407,7 +411,7 @@ static void fast_is_general_when_degraded(void **state)
     for (unsigned i = 0; i < 30; i++) {
         const struct fabric *f = rig_degrade(rig_named(names[i % 3]), 1 + rng_below(&r, 50), &r);
         snprintf(what, sizeof(what), "%s, round %u", names[i % 3], i);
-        expect_routed(f, &(struct route_opts){.engine = ROUTE_UPDN}, what);
+        expect_routed(f, &(struct route_opts){.engine = ENGINE}, what);
         fabric_unref(f);
     }
 }
