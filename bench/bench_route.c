@@ -2,10 +2,12 @@
 // Routing alone, for bench/route.py: computes tables for a generated fabric or a file, on the pool that the
 // manager has, and prints one JSON object.
 //
-//   bench_route [-e ENGINE] [-n RUNS] [-t THREADS] [-l] [-q] [-V] [-o TABLES] [-g LIDS] NAME|FILE
-//   -l: keep the file's LIDs (else all are given anew: switches, then adapters leaf by leaf)
-//   -V: without the proof; -q: quality figures too, all same-rail shifts where hosts are not too many
-//   -o: the tables, a line a switch: GUID, first LID, entries in hex; -g: guid2lid lines, both as other
+//   bench_route [-e ENGINE] [-n RUNS] [-t THREADS] [-l] [-q] [-V] [-d PERCENT|one [-s SEED] [-a]] [-o TABLES]
+//   [-g LIDS] NAME|FILE -l: keep the file's LIDs (else all are given anew: switches, then adapters leaf by
+//   leaf) -V: without the proof; -q: quality figures too, all same-rail shifts where hosts are not too many
+//   -d: kills so many per cent of the cables between switches (`one`: one), by seed -s, and keeps to the
+//   tables; -a: makes them anew instead; quality and what changed are then of that -o: the tables, a line a
+//   switch: GUID, first LID, entries in hex; -g: guid2lid lines, both as other
 //       judges read them
 //
 // Times are wall clock, best and median of the runs; "rss" is the peak after the first computation, with the
@@ -23,6 +25,7 @@
 #include "lib/err.h"
 #include "lib/loop.h"
 #include "lib/pool.h"
+#include "lib/rng.h"
 #include "lib/xalloc.h"
 #include "routing/quality.h"
 #include "routing/route.h"
@@ -71,6 +74,32 @@ static const struct fabric *with_lids(const struct fabric *f)
     return r;
 }
 
+// --- damage ---
+
+static const struct fabric *damaged(const struct fabric *f, const char *how, uint64_t seed)
+{
+    struct builder *b = builder_from(f);
+    struct rng r;
+    double percent = strtod(how, NULL);
+    uint32_t *cable = xcalloc(f->num_ports, sizeof(*cable)), n = 0, dead;
+    rng_init(&r, seed);
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        const struct node *peer = fabric_peer_node(f, p);
+        if (peer && i < p->peer.i && peer->type == NODE_SWITCH &&
+            fabric_node(f, p->node)->type == NODE_SWITCH)
+            cable[n++] = i;
+    }
+    dead = strcmp(how, "one") == 0 ? 1 : (uint32_t)(n * percent / 100 + 0.5);
+    for (uint32_t k = 0; k < dead && k < n; k++) {
+        uint32_t x = k + rng_below(&r, n - k), i = cable[x];
+        cable[x] = cable[k];
+        builder_unlink(b, f->port[i].node, f->port[i].num);
+    }
+    free(cable);
+    return builder_seal(b, f->generation + 1, NULL);
+}
+
 // --- output ---
 
 static int put_tables(const char *path, const struct fabric *f, const struct fabric_tables *t)
@@ -115,7 +144,11 @@ struct bench {
     int rc;
     double compute[100], verify[100], wall;
     size_t rss;
-    bool want_quality, no_proof;
+    bool want_quality, no_proof, anew;
+    const char *damage;
+    uint64_t seed;
+    double repair;
+    struct tables_diff changed;
     struct route_quality q;
 };
 
@@ -153,6 +186,36 @@ static double wipe(const struct fabric_tables *t, struct par *par)
     return best;
 }
 
+// From here on f, its tables and their proof are those of the damaged fabric.
+static void damage(struct bench *b, struct par *par)
+{
+    const struct fabric *live = damaged(b->f, b->damage, b->seed);
+    struct route_base *base = NULL;
+    struct route_result r = {0};
+    struct verify_opts v = {.par = par};
+    b->repair = 1e9;
+    b->rc = route_base_new(b->f, &b->r, &b->opts, &base, &b->e);
+    for (unsigned i = 0; i < b->runs && !b->rc; i++) {
+        tables_unref(r.tables);
+        r.tables = NULL;
+        double t0 = now();
+        b->rc = b->anew ? route_compute(live, &b->opts, &r, &b->e)
+                        : route_repair_from(base, live, par, &r, &b->e);
+        if (!b->rc)
+            b->changed = tables_compare(b->r.tables, r.tables);
+        double d = now() - t0;
+        b->repair = d < b->repair ? d : b->repair;
+    }
+    route_base_free(base);
+    if (b->rc)
+        return;
+    tables_unref(b->r.tables);
+    b->r = r;
+    fabric_unref(b->f);
+    b->f = live;
+    route_verify(b->f, r.tables, &v, &b->proof);
+}
+
 static void work(void *arg, struct par *par)
 {
     struct bench *b = arg;
@@ -172,6 +235,8 @@ static void work(void *arg, struct par *par)
         route_verify(b->f, b->r.tables, &o, &b->proof);
         b->verify[i] = now() - t0;
     }
+    if (!b->rc && b->damage)
+        damage(b, par);
     if (b->rc)
         return;
     b->wall = wipe(b->r.tables, par);
@@ -229,6 +294,10 @@ static void print(struct bench *b)
            route_engine_name(b->r.engine));
     printf("\"compute\": %.6f, \"compute_median\": %.6f, \"verify\": %.6f, \"memset\": %.6f, \"rss\": %zu, ",
            b->compute[0], b->compute[b->runs / 2], b->verify[0], b->wall, b->rss);
+    if (b->damage)
+        printf("\"repair\": %.6f, \"changed\": %lu, \"blocks\": %u, ", b->repair, b->changed.entries,
+               b->changed.blocks);
+    printf("\"entries\": %lu, ", (unsigned long)b->r.tables->num_switches * b->f->top_lid);
     if (b->want_quality)
         print_quality(b->f, &b->q);
     printf("\"ok\": %s, \"credit_loop\": %s, \"unreached\": %lu, \"max_hops\": %u}\n",
@@ -243,7 +312,7 @@ int main(int argc, char **argv)
     const char *tables = NULL, *lids = NULL;
     unsigned threads = 0;
     bool keep = false, usage = false;
-    for (int c; (c = getopt(argc, argv, "e:n:t:lqVo:g:")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "e:n:t:lqVo:g:d:s:a")) != -1;) {
         if (c == 'e')
             usage |= route_engine_parse(optarg, &b.opts.engine) != 0;
         else if (c == 'n')
@@ -252,6 +321,12 @@ int main(int argc, char **argv)
             threads = (unsigned)strtoul(optarg, NULL, 10);
         else if (c == 'l')
             keep = true;
+        else if (c == 'd')
+            b.damage = optarg;
+        else if (c == 's')
+            b.seed = strtoull(optarg, NULL, 10);
+        else if (c == 'a')
+            b.anew = true;
         else if (c == 'V')
             b.no_proof = true;
         else if (c == 'q')

@@ -382,6 +382,28 @@ static void find_quotas(struct rrail *r, uint32_t k)
     }
 }
 
+// Digits where there is no chain: those that one by the numbers alone would have. At its own level a
+// destination that a switch has no cable for is to go now here, now there; above, all of a leaf that come by
+// another way than their own are to stay together.
+static void extend(struct rrail *r, uint32_t i)
+{
+    uint32_t s = r->sw_at[r->chain[0][i]], q = r->digit[0][i], deal = r->udeal[s];
+    r->spread[0][i] = (uint16_t)(deal ? q / deal + q % deal : q);
+    for (uint32_t k = 1; k <= r->levels; k++) {
+        deal = r->udeal[s];
+        if (r->chain[k][i] != r->n) {
+            q = r->digit[k][i];
+            s = r->sw_at[r->chain[k][i]];
+        } else if (deal) {
+            const struct rup *u = &r->up[r->uoff[s] + q % deal];
+            q = q / deal * u->cables + u->round;
+            s = u->peer;
+        }
+        r->digit[k][i] = q;
+        r->spread[k][i] = (uint16_t)q;
+    }
+}
+
 static void find_chains(struct rrail *r, const uint32_t *order)
 {
     const struct rgraph *g = r->g;
@@ -397,14 +419,9 @@ static void find_chains(struct rrail *r, const uint32_t *order)
         climb(r, order, k, true);
     }
     for (uint32_t i = 0; i < g->doff[r->n]; i++) {
-        for (uint32_t k = 0; k <= r->levels; k++) {
-            bool on = r->chain[k][i] != r->n;
-            uint32_t deal = on ? r->udeal[r->sw_at[r->chain[k][i]]] : 0;
-            if (!on)
-                r->digit[k][i] = r->digit[k - 1][i];
-            r->spread[k][i] =
-                (uint16_t)(deal ? r->digit[k][i] / deal + r->digit[k][i] % deal : r->digit[k][i]);
-            for (uint32_t l = 0; l < k && on; l++)
+        extend(r, i);
+        for (uint32_t k = 1; k <= r->levels && r->chain[k][i] != r->n; k++) {
+            for (uint32_t l = 0; l < k; l++)
                 r->mirror[k][l][i] = mirror_of(r, i, k, l);
         }
     }
@@ -625,7 +642,7 @@ void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const 
                 turn <= r->levels && rise <= r->levels;
     p.own = rise > 0 && tree ? (uint32_t)rise : 0;
     p.spread = r->spread[p.own];
-    p.turn = r->via ? r->place[s] : 0;
+    p.turn = r->via && p.own == 0 ? r->place[s] : 0;
     p.inverse = ways->inverse;
     if (!tree) {
         put_digits(&p);

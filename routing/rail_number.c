@@ -8,10 +8,10 @@
 // base.
 //
 // Where a leaf's hosts fill its cables up, each leaf begins at the same cable: any shift from leaf to leaf
-// then takes each once. Where they leave some over, numbers run on, so that all cables get a turn. The same
-// holds for pods and the cables above their spines. Where each pod has one rail, as many pods do as there are
-// rails, and numbers run along the rail: the adapters of a host have the same number, and leaves that follow
-// one another on a rail follow one another in numbers.
+// then takes each once. Where they leave some over, numbers run on, so that all cables get a turn; where they
+// are more, so that it is not always the first cables that carry double. The same holds for pods and the
+// cables above their spines. Where each pod has one rail, numbers run along the rail: the adapters of a host
+// have the same number, and leaves that follow one another on a rail follow one another in numbers.
 #include "routing/rail_priv.h"
 
 #include <ctype.h>
@@ -297,7 +297,7 @@ static void number_compute(struct rgraph *g, const struct naming *c, const uint8
     uint32_t *width = ARENA_NEW_N(a, c->leaves + 1, uint32_t), base = 0;
     for (uint32_t l = 0; l < c->leaves; l++) {
         width[l] = width_of(c, c->order[l], kind);
-        if (fills(sh.width, sh.cables))
+        if (fills(sh.width, sh.cables) && width[l] <= sh.cables)
             width[l] = (width[l] + sh.cables - 1) / sh.cables * sh.cables;
     }
     bool anew = c->by_rail || fills(usual_span(c, width, a), (uint64_t)sh.neighbours * sh.above);

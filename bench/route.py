@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes: how fast they are computed and proved, and how well they spread traffic; on saved fabrics beside OpenSM's.
+
+    ./dev bench route [--json] [--runs N] [--no-opensm] [--only fast|spread|faults|saved]
+
+Times are the best of the runs, whole computations on the manager's own pool; "wall of memory" is writing as many bytes as the tables have.
+Figures of spreading: bandwidth of a flow, 1 where no cable carries two; as slow-down (1 / mean) where OpenSM stands beside, so that less is better everywhere.
+Saved fabrics and their judge lie beside the project ($WEFT_SHARED, ../shared): rows without them say so. OpenSM's tables are those of ftree with root and host lists,
+on ibsim from the same file; both sides' tables go through the same judge, which shares no code with either. OpenSM leaves some pairs without a route there
+(they are printed): a flow of those that only weft carries may meet another, hence the bar of one in a thousand.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from benchlib import ROOT, WEFTD, Ibsim, Table, have_rival, note, run
+
+BENCH = os.environ.get("BENCH_ROUTE", os.path.join(os.path.dirname(WEFTD), "..", "routing", "bench_route"))
+SHARED = os.environ.get("WEFT_SHARED", os.path.join(ROOT, "..", "shared"))
+ALIAS = {"ft3-64-16": "ft3-16384"}
+SAVED = [  # file, pattern of the root switches' names
+    ("hdr-superpod-compute-4341ca.txt", r"CCORE"),
+    ("hdr-director-cs8500-2328ca-puttylog-crlf.txt", r"/S\d+/"),
+    ("ndr-dgx-rail-582ca.txt", r"SPINE"),
+    ("ndr-rail8-256ca-ibdiagnet-port-labels.txt", None),
+]
+FIGURES = ["rail_alone.mean_bw", "rail_shift.mean_bw", "rail_ring.mean_bw", "ring.mean_bw", "shift.mean_bw", "perm.mean_bw"]
+
+
+def compute(fabric, *args):
+    p = subprocess.run([BENCH, *args, fabric], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if p.returncode:
+        raise RuntimeError("bench_route %s: %s" % (fabric, p.stderr[-300:]))
+    return json.loads(p.stdout)
+
+
+def fast(t, runs):
+    for name, limit in (("ft3-64-16", 0.10), ("subnet-40960", 0.5)):
+        label = ALIAS.get(name, name)
+        r = compute(name, "-e", "rail", "-n", str(runs))
+        t.add(label + " computed", r["compute"], "s", bar=limit)
+        t.add(label + " proved", r["verify"], "s", bar=limit)
+        t.add(label + " wall of memory", r["memset"], "s")
+        t.add(label + " peak RSS", r["rss"] / 2**20, "MB", bar=1.6 * r["tables"] / 2**20 + 200)
+        assert r["ok"] and not r["credit_loop"] and r["unreached"] == 0, r
+
+
+def spread(t):
+    for name in ("superpod-64", "rail-1024", "rail-7936", "ft3-64-16"):
+        r = compute(name, "-e", "rail", "-n", "1", "-q")
+        for pattern in ("same_rail_shift", "slot_shift", "ring", "shift"):
+            if pattern + "_load" in r:
+                t.add("%s %s, fullest cable" % (name, pattern.replace("_", " ")), r[pattern + "_load"], "flows", bar=None if pattern == "shift" else 1)
+        t.add(name + " all-to-all", r["alltoall_max_over_mean"], "of mean", bar=1.05)
+        t.add(name + " permutation slow-down", 1 / r["permutation"], "")
+
+
+def faults(t):
+    """Tables kept to while trunks are dead, beside tables made anew."""
+    for seed in (1, 2, 3, 4):
+        kept = compute("ft3-64-16", "-e", "rail", "-n", "1", "-q", "-d", "1", "-s", str(seed))
+        anew = compute("ft3-64-16", "-e", "rail", "-n", "1", "-q", "-d", "1", "-s", str(seed), "-a")
+        label = "ft3-16384, 1 %% of trunks dead, seed %d" % seed
+        t.add(label + ", same-rail shifts", 1 / kept["same_rail_shift"], "slower", bar=1 / 0.95)
+        t.add(label + ", entries changed", 100 * kept["changed"] / kept["entries"], "%", bar=2.5)
+        t.add(label + ", anew, same-rail shifts", 1 / anew["same_rail_shift"], "slower")
+        t.add(label + ", anew, entries changed", 100 * anew["changed"] / anew["entries"], "%")
+    r = compute("ft3-64-16", "-e", "rail", "-n", "5", "-d", "one", "-s", "1")
+    t.add("ft3-16384, one trunk dead, repaired and compared", r["repair"] * 1000, "ms", bar=20)
+
+
+def judge(tool, topology, tables, extra=()):
+    p = subprocess.run([tool, "--json", *extra, topology, tables], stdout=subprocess.PIPE, text=True)
+    if p.returncode > 1:
+        raise RuntimeError("the judge cannot read " + tables)
+    return json.loads(p.stdout)["a"]
+
+
+def lists(net, roots, work):
+    """Root and host GUIDs for OpenSM, as ibsim numbers them."""
+    root, host = [], []
+    for kind, guid, name in re.findall(r'^(Switch|Ca)\s+\d+\s+"[SH]-([0-9a-f]+)"\s*#\s*"(.*)"', open(net).read(), re.M):
+        if kind == "Switch":
+            root += [int(guid, 16)] if roots and re.search(roots, name) else []
+        elif "Aggregation" not in name:
+            host.append(int(guid, 16) + 1)
+    paths = []
+    for what, guids in (("roots", root), ("hosts", host)):
+        paths.append(os.path.join(work, what))
+        with open(paths[-1], "w") as f:
+            f.writelines("0x%016x\n" % g for g in guids)
+    return (paths[0] if root else None), paths[1]
+
+
+def opensm(net, root, host, work):
+    d = os.path.join(work, "opensm")
+    shutil.rmtree(d, ignore_errors=True)
+    os.makedirs(d)
+    with Ibsim(net, work) as sim:
+        env = dict(sim.env(), OSM_CACHE_DIR=d, OSM_TMP_DIR=d)
+        run(["opensm", "-o", "-f", os.path.join(d, "log"), "--dump_files_dir", d, "-D", "0x43", "-R", "ftree", *(["-a", root] if root else []), "-u", host], env, work, 300)
+    return os.path.join(d, "opensm-lfts.dump")
+
+
+def saved(t, work, with_opensm):
+    folder = os.path.join(SHARED, "fabrics", "ibnetdiscover")
+    source = os.path.join(SHARED, "tools", "lftcheck", "lftcheck.c")
+    if not os.path.isdir(folder) or not os.path.exists(source):
+        t.add("saved fabrics", None, "", skipped="skipped: no saved fabrics and judge in " + SHARED)
+        return
+    tool = os.path.join(work, "judge")
+    subprocess.check_call(["gcc", "-O2", "-o", tool, source, "-lpthread", "-lm"])
+    missing = "skipped: --no-opensm" if not with_opensm else "skipped: not installed: " + have_rival() if have_rival() else None
+    for name, roots in SAVED:
+        one(t, tool, os.path.join(folder, name), roots, missing, work)
+
+
+def one(t, tool, path, roots, missing, work):
+    label = re.sub(r"-\d+ca.*|-cs8500.*", "", os.path.basename(path))
+    net, tables, lids = (os.path.join(work, x) for x in ("net", "tables", "lids"))
+    with open(net, "w") as f:
+        subprocess.check_call([WEFTD, "--offline", path, "--print-fabric", "ibsim"], stdout=f, stderr=subprocess.DEVNULL)
+    root, host = lists(net, roots, work)
+    tiers = ["--roots", root] if root and "CORE" in roots else []
+    r = compute(path, "-e", "rail", "-n", "1", "-o", tables, "-g", lids)
+    ours = judge(tool, path, tables, ["--guid2lid", lids, *tiers])
+    theirs = None if missing else judge(tool, net, opensm(net, root, host, work), tiers)
+    if missing:
+        t.add(label + " beside OpenSM", None, "", skipped=missing)
+    t.add(label + " pairs lost", int(ours["reach.unreachable"]), "pairs", int(theirs["reach.unreachable"]) if theirs else None, bar=0, absolute=True)
+    t.add(label + " channels in credit loops", int(ours["cdg.all.channels_in_cycles"]), "", int(theirs["cdg.all.channels_in_cycles"]) if theirs else None, bar=0, absolute=True)
+    assert r["ok"], path
+    for figure in FIGURES:
+        t.add("%s %s slow-down" % (label, figure.split(".")[0].replace("_", " ")), 1 / ours[figure], "", 1 / theirs[figure] if theirs else None, 1.001 if theirs else None)
+    t.add(label + " all-to-all, fullest cable", int(ours["a2a.max"]), "flows", int(theirs["a2a.max"]) if theirs else None, 1.001 if theirs else None)
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--json", action="store_true")
+    ap.add_argument("--runs", type=int, default=9)
+    ap.add_argument("--no-opensm", action="store_true")
+    ap.add_argument("--only", default="fast,spread,faults,saved")
+    a = ap.parse_args()
+    if not os.path.exists(BENCH):
+        note("bench route: %s is missing; ./dev build makes it" % os.path.normpath(BENCH))
+        sys.exit(1)
+    t = Table()
+    work = tempfile.mkdtemp(prefix="weft-bench-")
+    try:
+        if "fast" in a.only:
+            fast(t, a.runs)
+        if "spread" in a.only:
+            spread(t)
+        if "faults" in a.only:
+            faults(t)
+        if "saved" in a.only:
+            saved(t, work, not a.no_opensm)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    sys.exit(t.show(a.json))
+
+
+if __name__ == "__main__":
+    main()
