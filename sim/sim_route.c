@@ -77,7 +77,7 @@ static enum step agent_queue(struct sim *s, struct flight *f, int64_t cost, enum
     struct sim_node *n = node_of(s, p);
     f->op = then;
     cost = cost * n->slow + (then == FLIGHT_SERVED ? n->delay : 0);
-    if (cost == 0)
+    if (cost == 0 && (then != FLIGHT_SERVED || n->busy_until <= s->now))
         return STEP_ON;
     if (n->queued >= s->o.vl15_buffer) {
         p->counter[f->vl15 ? SIM_VL15_DROPPED : SIM_QP1_DROPPED]++;

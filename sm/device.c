@@ -159,8 +159,8 @@ bool sm_reach(struct sm *sm, bool drop)
     }
     for (uint32_t head = 0; head < n; head++) {
         struct sm_dev *d = sm->dev[queue[head]];
-        if (!dev_is_switch(d) && head > 0)
-            continue; // nothing passes an end node
+        if ((!dev_is_switch(d) && head > 0) || (d->suspect && !drop))
+            continue; // nothing passes an end node, or whoever seems to be dead
         for (unsigned i = dev_is_switch(d) ? 1 : sm->own.num; i <= d->ni.num_ports; i++) {
             const struct sm_port *p = &d->port[i];
             struct sm_dev *z = p->peer != DEV_NONE ? sm->dev[p->peer] : NULL;
@@ -210,7 +210,7 @@ bool sm_other_path(const struct sm *sm, const struct sm_dev *d, struct dr_path *
     for (unsigned i = 1; i <= d->ni.num_ports; i++) {
         const struct sm_port *p = &d->port[i];
         const struct sm_dev *n = p->peer != DEV_NONE ? sm->dev[p->peer] : NULL;
-        if (n == NULL || !dev_is_switch(n) || !n->here ||
+        if (n == NULL || !dev_is_switch(n) || !n->here || n->suspect ||
             (n->index == d->parent && p->peer_num == d->parent_port) ||
             (best != NULL && best->level <= n->level))
             continue;

@@ -114,8 +114,8 @@ void election_init(struct election *e, const struct election_opts *o);
 bool election_act(struct election *e, struct election_act *ret);
 const struct election_peer *election_peer(const struct election *e, uint64_t guid);
 bool election_better(const struct election *e, uint8_t priority, uint64_t guid); // than we are
-// What answers to Get(SMInfo) say: STANDBY as soon as HANDOVER is on its way, or OpenSM, which asks as soon as it
-// has it, would wait for another one for a minute.
+// What answers to Get(SMInfo) say: STANDBY as soon as HANDOVER is on its way, or OpenSM, which asks as soon
+// as it has it, would wait for another one for a minute.
 enum mad_sm_state election_shown(const struct election *e);
 // When election_timer() wants to be called; false: not until another input has come.
 bool election_due(const struct election *e, mono_t *ret);

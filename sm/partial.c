@@ -58,6 +58,7 @@ static void suspect(struct sm *sm, struct sm_dev *d)
         return;
     d->suspect = true;
     sm->disc.late++;
+    sm->disc.routes_stale = true; // what is behind it may be reached by another way
     for (unsigned i = 1; i <= d->ni.num_ports; i++) {
         const struct sm_port *p = &d->port[i];
         if (p->peer != DEV_NONE && dev_is_switch(sm->dev[p->peer]))
@@ -210,6 +211,43 @@ static void ask_by(struct sm *sm, struct sm_dev *d, bool other, uint16_t attr_id
                                 });
 }
 
+static bool same_path(const struct dr_path *a, const struct dr_path *b)
+{
+    return a->hops == b->hops && memcmp(a->port + 1, b->port + 1, a->hops) == 0;
+}
+
+// By the shortest way and perhaps a second one.
+static void ask_first(struct sm *sm, struct sm_dev *d, bool race)
+{
+    d->ask_answered = d->suspect = false;
+    d->ask_lates = d->ask_ways = 0;
+    d->silent = 0;
+    d->ask_path = d->path;
+    ask_by(sm, d, false, MAD_ATTR_PORT_INFO, asked_first);
+    if (race && sm->disc.raced < RACED_MAX && sm_other_path(sm, d, &d->other_path)) {
+        ask_by(sm, d, true, MAD_ATTR_PORT_INFO, asked_other);
+        sm->disc.raced++;
+    }
+}
+
+#define ANEW_MAX 3
+
+// The ways by which it was asked lead over somebody who seems to be dead; there is another one by now. What
+// is still asked by those would hold up the new question.
+static bool ask_anew(struct sm *sm, struct sm_dev *d)
+{
+    if (sm->disc.routes_stale)
+        sm_reach(sm, false);
+    if (d->anew >= ANEW_MAX || same_path(&d->path, &d->ask_path) ||
+        (d->ask_ways > 1 && same_path(&d->path, &d->other_path)))
+        return false;
+    d->anew++;
+    d->ask_answered = true;
+    mad_engine_cancel_device(sm->engine, d->guid);
+    ask_first(sm, d, false);
+    return true;
+}
+
 static void ask_late(void *arg, uint64_t user)
 {
     struct sm *sm = arg;
@@ -218,7 +256,7 @@ static void ask_late(void *arg, uint64_t user)
         return;
     if (d->ask_ways == 1 && sm_other_path(sm, d, &d->other_path))
         ask_by(sm, d, true, MAD_ATTR_PORT_INFO, asked_other);
-    else
+    else if (!d->asking || !ask_anew(sm, d))
         suspect(sm, d);
 }
 
@@ -236,21 +274,15 @@ void sm_partial_switch(struct sm *sm, struct sm_dev *d)
     d->all_ports = false;
     d->asking = true;
     sm->disc.pending++;
+    d->anew = 0;
     if (d->asks > 0 && !d->ask_answered) { // still asked by the last sweep
-        suspect(sm, d);
+        if (!ask_anew(sm, d))
+            suspect(sm, d);
         return;
     }
-    d->ask_answered = d->suspect = false;
-    d->ask_lates = d->ask_ways = 0;
-    d->silent = 0;
     if (sm->disc.routes_stale)
         sm_reach(sm, false);
-    d->ask_path = d->path;
-    ask_by(sm, d, false, MAD_ATTR_PORT_INFO, asked_first);
-    if (sm->disc.raced < RACED_MAX && sm_other_path(sm, d, &d->other_path)) {
-        ask_by(sm, d, true, MAD_ATTR_PORT_INFO, asked_other);
-        sm->disc.raced++;
-    }
+    ask_first(sm, d, true);
 }
 
 // --- links ---
@@ -376,7 +408,7 @@ static void read_ports(struct sm *sm, struct sm_dev *d)
         p->dirty = p->dirty_probe = false;
         if (info && dev_is_switch(d) && !d->reading) {
             sm_read_port(sm, d, num);
-        } else if (info && num > 0 && (p->peer != DEV_NONE || d->index == sm->own_dev)) {
+        } else if (info && !dev_is_switch(d) && num > 0 && (p->peer != DEV_NONE || d->index == sm->own_dev)) {
             sm_notes_drop(sm, d->guid);
             sm_read_end_port(sm, d, num);
         }

@@ -98,7 +98,8 @@ static size_t stamp_size(uint64_t n)
 static void make_stamp(struct sm_route_job *j)
 {
     const struct fabric *f = j->fabric;
-    struct stamp *s = xcalloc(1, stamp_size(f->num_switches));
+    uint64_t had = j->found != NULL ? j->found->n : 0;
+    struct stamp *s = xcalloc(1, stamp_size(f->num_switches + had));
 
     snprintf(s->engine, sizeof(s->engine), "%s", j->result.tables->engine);
     s->graph = graph_hash(f);
@@ -107,6 +108,15 @@ static void make_stamp(struct sm_route_job *j)
         s->row[sw] = (struct stamp_row){.guid = fabric_switch(f, sw)->guid,
                                         .now = row_hash(j->result.tables, sw),
                                         .before = row_hash(j->old, sw)};
+    // What was written to those that are not here now, or do not tell what they hold, stays ours.
+    for (uint64_t i = 0; i < had; i++) {
+        const struct node *n = fabric_by_guid(f, j->found->row[i].guid);
+        bool here = n != NULL && n->type == NODE_SWITCH;
+        if (here && !j->row_known[n->sw])
+            s->row[n->sw].before = j->found->row[i].now;
+        else if (!here && s->n < SM_SWITCHES_MAX)
+            s->row[s->n++] = j->found->row[i];
+    }
     j->stamp = s;
 }
 
@@ -585,8 +595,7 @@ void sm_route_start(struct sm *sm)
     bool read = sort_switches(sm, j);
     j->old = old_tables(sm);
     forget_rows(sm, j);
-    if (j->may_adopt)
-        j->found = read_stamp(sm);
+    j->found = read_stamp(sm);
     if (!read) {
         submit(sm);
         return;

@@ -147,6 +147,14 @@ static void sweep_begin(struct sm *sm, const char *cause, bool full)
     }
 }
 
+static bool only_we(const struct sm *sm)
+{
+    for (uint32_t i = 0; i < sm->num_dev; i++)
+        if (sm->dev[i]->here && i != sm->own_dev)
+            return false;
+    return true;
+}
+
 void sm_discovered(struct sm *sm)
 {
     struct err e;
@@ -154,6 +162,13 @@ void sm_discovered(struct sm *sm)
     const struct sm_port *p = &own->port[dev_is_switch(own) ? 0 : sm->own.num];
     if (!dev_is_switch(own) && p->known && !sm_port_up(p)) { // the kernel's view may be older than the port's
         own_port_down(sm);
+        return;
+    }
+    if (sm->fabric != NULL && sm->fabric->num_nodes > 1 && sm->sweep.full && only_we(sm)) {
+        err_set(&e, -EHOSTUNREACH, sm->transport->name,
+                "the local port is up and nobody answers behind it: is the switch's agent dead, or its M_Key "
+                "set? The fabric is left as it was");
+        sm_sweep_failed(sm, &e);
         return;
     }
     switch (sm_election_settle(sm)) {
@@ -343,26 +358,51 @@ void sm_publish(struct sm *sm)
     sm_mcast_fabric_changed(sm);
 }
 
-#define IDLE_LOOKS 3
+bool sm_link_idle(const struct sm *sm, const struct sm_dev *d, unsigned num)
+{
+    const struct sm_port *p = &d->port[num];
+    const struct sm_port *z = p->peer != DEV_NONE ? &sm->dev[p->peer]->port[p->peer_num] : NULL;
+    if (z == NULL || !sm_port_up(p) || !z->known || p->excluded != PORT_INCLUDED ||
+        (p->info[32] & 0x0f) == MAD_PORT_ACTIVE)
+        return false;
+    return (dev_is_switch(d) || p->lid != 0) && (dev_is_switch(sm->dev[p->peer]) || z->lid != 0);
+}
 
-// A link that the sweep has worked on and that is not ACTIVE in the end is looked at again.
+void sm_look_at_link(struct sm *sm, struct sm_dev *d, unsigned num)
+{
+    struct sm_port *p = &d->port[num];
+    if (p->idle < UINT8_MAX)
+        p->idle++;
+    sm_dirty_port(sm, d, num, "not-active");
+    sm_dirty_port(sm, sm->dev[p->peer], p->peer_num, "not-active");
+}
+
+// A link that the sweep has worked on and that is not ACTIVE in the end is looked at again at once; the light
+// sweep does so later.
 static void look_at_idle_links(struct sm *sm)
 {
     for (uint32_t i = 0; i < sm->touched.n; i++) {
         struct sm_dev *d = sm->dev[sm->touched.index[i]];
-        for (unsigned num = 1; d->here && num <= d->ni.num_ports; num++) {
-            struct sm_port *p = &d->port[num];
-            const struct sm_port *z = p->peer != DEV_NONE ? &sm->dev[p->peer]->port[p->peer_num] : NULL;
-            if (z == NULL || !sm_port_up(p) || !z->known || p->excluded != PORT_INCLUDED ||
-                (p->info[32] & 0x0f) == MAD_PORT_ACTIVE || p->idle >= IDLE_LOOKS)
-                continue;
-            if ((!dev_is_switch(d) && p->lid == 0) || (!dev_is_switch(sm->dev[p->peer]) && z->lid == 0))
-                continue; // told: no LID is left for it
-            p->idle++;
-            sm_dirty_port(sm, d, num, "not-active");
-            sm_dirty_port(sm, sm->dev[p->peer], p->peer_num, "not-active");
-        }
+        for (unsigned num = 1; d->here && num <= d->ni.num_ports; num++)
+            if (d->port[num].idle == 0 && sm_link_idle(sm, d, num))
+                sm_look_at_link(sm, d, num);
     }
+}
+
+#define DUPLICATES_VAIN 8
+
+// A cable that moved during the sweep looks like a second device: look again, and once at everything when
+// looking at the two places again and again brings nothing.
+static void look_at_duplicates(struct sm *sm)
+{
+    const struct sm_sweep *s = &sm->sweep;
+    bool vain = !s->full && strcmp(s->cause, "duplicate-guid") == 0;
+    if (s->nodes_added + s->nodes_removed + s->links_added + s->links_removed > 0)
+        sm->duplicates_vain = 0;
+    else if (vain && sm->duplicates_vain <= DUPLICATES_VAIN)
+        sm->duplicates_vain++;
+    if (s->full ? sm->duplicates > sm->duplicates_before : vain && sm->duplicates_vain == DUPLICATES_VAIN)
+        sm_resweep(sm, "duplicate-guid", false);
 }
 
 void sm_program_done(struct sm *sm)
@@ -394,9 +434,7 @@ void sm_program_done(struct sm *sm)
              sm->set_failures ? "; some Sets failed" : "");
     if (first)
         sm_event(sm, "fabric-up", "notice", "", "%s", sm->sweep.text);
-    // A cable that moved during the sweep looks like a second device: look again.
-    if (sm->sweep.full && sm->duplicates > sm->duplicates_before)
-        sm_resweep(sm, "duplicate-guid", false);
+    look_at_duplicates(sm);
     sm_mcast_fabric_changed(sm);
     sm_route_job_free(sm);
     fabric_unref(old);

@@ -64,7 +64,7 @@ struct sm_port {
     uint32_t probed, met; // ids of the sweep (low bits) that asked for / met who is behind it, at either end
     uint8_t peer_num;
     uint8_t excluded; // enum port_excluded
-    uint8_t idle;     // sweeps in a row that ended without it being ACTIVE, for no known reason
+    uint8_t idle;     // times that it was looked at again since it should be ACTIVE and is not
     uint8_t fails;    // sweeps in a row in which it did not take its PortInfo; PORT_STUCK: not routed over
     bool known;       // info was read and is not void
     bool was_silent;  // nobody answered behind it in the last sweep
@@ -117,6 +117,7 @@ struct sm_dev {
     uint8_t unread;               // sweeps in a row that did not wait for all its answers
     uint32_t unread_in, heard_in; // the last of them, the last in which it has answered (low bits of ids)
     bool gave_up;                 // the light sweep has had no answer to all its tries
+    uint8_t anew;                 // times that the question was asked by other ways
     uint8_t asks, ask_ways, ask_lates; // outstanding; ways tried by the last question; late ones of them
     struct dr_path ask_path, other_path;
     bool port0_read; // before its SwitchInfo
@@ -272,6 +273,7 @@ struct sm {
     uint32_t set_failures, failures_before; // of this sweep, of the last
     bool progress;                          // a Set of this sweep changed something
     uint32_t duplicates, duplicates_before; // GUIDs seen twice in this sweep, in the last
+    uint8_t duplicates_vain;                // sweeps that have looked at them since something has changed
     uint32_t not_kept_ports;                // that turned out in this sweep not to keep a field
     uint32_t not_kept_fields;
 
@@ -325,6 +327,10 @@ void sm_configured(struct sm *sm); // program.c
 void sm_publish(struct sm *sm);    // tables and switch links are in place: they are in force
 void sm_routed(struct sm *sm);     // routes.c: job is there (or failed: sm_sweep_failed)
 void sm_tabled(struct sm *sm);     // program.c
+// Whether the link should be ACTIVE and is not, for no known reason (such as no LID being left); marks it to
+// be read and set once more.
+bool sm_link_idle(const struct sm *sm, const struct sm_dev *d, unsigned num);
+void sm_look_at_link(struct sm *sm, struct sm_dev *d, unsigned num);
 // device.c
 struct sm_dev *sm_dev_find(const struct sm *sm, uint64_t guid);
 // Directed route to a device; for end nodes by way of port num. False when none is known.

@@ -160,6 +160,12 @@ static bool nobody_known(const struct sm_port *p)
            (p->excluded == PORT_INCLUDED && p->peer == DEV_NONE && sm_port_up(p));
 }
 
+// An idle link is looked at every 2, 4, ... 64 light sweeps.
+static bool idle_again(const struct sm *sm, const struct sm_port *p)
+{
+    return p->idle > 0 && sm->num_light % (1u << (p->idle < 6 ? p->idle : 6)) == 0;
+}
+
 static void ask_switch(struct sm *sm, struct sm_dev *d)
 {
     sm->light.pending++;
@@ -202,6 +208,8 @@ static void light_begin(struct sm *sm)
             for (unsigned num = 1; num <= d->ni.num_ports; num++)
                 if (nobody_known(&d->port[num]))
                     probe_exception(sm, d, num);
+                else if (idle_again(sm, &d->port[num]) && sm_link_idle(sm, d, num))
+                    sm_look_at_link(sm, d, num);
         }
         int num = unknown_port(sm, d);
         if (num >= 0)

@@ -61,7 +61,7 @@ static void tell_sweeps(const struct odd *o)
 
 // --- the death of a switch is one event ---
 
-// Hops from us to each node when `without` is not there (ID_NONE: all are); UINT32_MAX: no way. Returns how
+// Hops from us to each node when `without` is not there; UINT32_MAX: no way. Returns how
 // many nodes have none.
 static unsigned hops_without(const struct fabric *f, uint32_t without, uint32_t *ret_hops)
 {
@@ -82,21 +82,6 @@ static unsigned hops_without(const struct fabric *f, uint32_t without, uint32_t 
     }
     free(queue);
     return f->num_nodes - n;
-}
-
-// Whether the way to a switch next to this one is longer without it.
-static bool hides_others(const struct fabric *f, uint32_t i, const uint32_t *hops)
-{
-    uint32_t *all = xcalloc(f->num_nodes, sizeof(*all));
-    bool hides = false;
-    hops_without(f, ID_NONE, all);
-    for (unsigned num = 1; num <= f->node[i].num_ports; num++) {
-        const struct node *z = fabric_peer_node(f, fabric_port(f, fabric_port_at(f, &f->node[i], num)));
-        uint32_t k = z != NULL && z->type == NODE_SWITCH ? (uint32_t)(z - f->node) : i;
-        hides |= k != i && hops[k] != UINT32_MAX && hops[k] > all[k];
-    }
-    free(all);
-    return hides;
 }
 
 enum death { BY_LINKS, BY_BOOT, UNTOLD, DEATHS };
@@ -128,7 +113,7 @@ static void dies_once(struct odd *o, const char *name, uint32_t i, enum death ho
     char what[200];
     snprintf(what, sizeof(what), "%s, %s, %u", name, fabric_desc(f, sw), how);
 
-    if (n <= 20 && !hides_others(f, i, hops)) { // more are summed up
+    if (n <= 20) { // more are summed up
         if (how == UNTOLD)
             sim_trap_loss(o->r.sim, 1);
         mark(o);
@@ -245,10 +230,13 @@ static void test_nobody_answers(void **state)
         assert_true(mono_sub(loop_now(o.r.loop), o.at) < 30 * MONO_S);
     }
     assert_non_null(strstr(o.r.log.data, "nobody answers any more"));
+    rig_run(&o.r, 100 * MONO_S); // everything has been read, in vain
+    assert_int_equal(sm_fabric(o.r.sm)->num_nodes, o.r.plan->num_nodes);
+    assert_non_null(strstr(o.r.log.data, "nobody answers behind it"));
     o.r.take_send = NULL;
-    rig_run(&o.r, 10 * MONO_S);
+    rig_run(&o.r, 100 * MONO_S);
     assert_true(any_full(&o));
-    assert_int_equal(o.r.events - o.events, 1);
+    assert_int_equal(o.r.events - o.events, 2);
     assert_int_equal(changed_blocks(&o), 0);
     rig_judge(&o.r, NULL, 0);
     quiet(&o, 70, 0);
@@ -466,7 +454,8 @@ static void kill_at_nth(struct rig *r, const uint8_t *mad)
         assert_int_equal(sim_node_kill(r->sim, m->leaf->guid, true), 0);
 }
 
-static void restart_behind_silence(unsigned nth_mad)
+// The first switch is silent from the nth question on, up to the end of the first sweep or for long.
+static void restart_behind_silence(unsigned nth_mad, bool for_long)
 {
     struct odd o;
     uint8_t *home;
@@ -475,7 +464,10 @@ static void restart_behind_silence(unsigned nth_mad)
     o.r.user = &m;
     o.r.on_send = kill_at_nth;
     rig_up(&o.r);
-    rig_run(&o.r, 20 * MONO_S);
+    if (for_long)
+        rig_run(&o.r, 20 * MONO_S);
+    else
+        rig_sweeps(&o.r, 1, 60);
     o.r.on_send = NULL;
     assert_int_equal(sim_node_kill(o.r.sim, m.leaf->guid, false), 0);
     rig_run(&o.r, 20 * MONO_S);
@@ -483,17 +475,16 @@ static void restart_behind_silence(unsigned nth_mad)
     done(&o);
 }
 
-// The fabric behind the first switch is silent at a restart, and not at the next.
-static void test_restart_before_silence(void **state)
+// The first switch, or all behind it, are silent at a restart, and not at the next.
+static void restart_twice(bool first)
 {
     struct odd o;
     uint8_t *home;
-    (void)state;
     repaired_and_down(&o, &home);
     for (int dead = 1; dead >= 0; dead--) {
         for (uint32_t i = 0; i < o.r.plan->num_nodes; i++) {
             const struct node *n = &o.r.plan->node[i];
-            if (n->type == NODE_SWITCH && n != own_leaf(&o))
+            if (n->type == NODE_SWITCH && (n == own_leaf(&o)) == first)
                 assert_int_equal(sim_node_kill(o.r.sim, n->guid, dead), 0);
         }
         rig_down(&o.r);
@@ -504,11 +495,18 @@ static void test_restart_before_silence(void **state)
     done(&o);
 }
 
+static void test_restart_twice(void **state)
+{
+    (void)state;
+    restart_twice(false);
+    restart_twice(true);
+}
+
 static void test_restart_behind_silence(void **state)
 {
     (void)state;
-    for (unsigned n = 1; n < 40; n++)
-        restart_behind_silence(n);
+    for (unsigned n = 1; n < 80; n++)
+        restart_behind_silence(n % 40, n > 40);
 }
 
 // --- a link that stays idle ---
@@ -561,18 +559,25 @@ static void test_idle_link(void **state)
     o.r.user = &m;
     o.r.take_send = do_not_arm;
     o.r.take_recv = say_down;
-    for (int forever = 0; forever < 2; forever++) {
+    static const struct {
+        unsigned refusals, seconds, looks;
+    } row[] = {{1, 3, 1}, {4, 30, 4}, {UINT32_MAX, 100, 8}};
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        bool forever = row[i].refusals == UINT32_MAX;
         mark(&o);
         m.met = 0;
-        m.max = forever ? UINT32_MAX : 1;
+        m.max = row[i].refusals;
         assert_int_equal(sim_link_flap(o.r.sim, leaf->guid, num, 10 * MONO_MS, MONO_MS, 1), 0);
-        rig_run(&o.r, forever ? 100 * MONO_S : 3 * MONO_S);
+        rig_run(&o.r, row[i].seconds * MONO_S);
         assert_true(m.met > 0);
-        assert_in_range(sweeps_for(&o, "not-active"), 1, 3);
+        assert_in_range(sweeps_for(&o, "not-active"), 1, row[i].looks);
+        assert_int_equal(state_of(&o, leaf->guid, num) == PORT_ACTIVE, !forever);
         if (!forever)
-            assert_int_equal(state_of(&o, leaf->guid, num), PORT_ACTIVE);
-        quiet(&o, 70, 0);
+            quiet(&o, 70, 0);
     }
+    mark(&o);
+    rig_run(&o.r, 640 * MONO_S);
+    assert_in_range(sweeps_for(&o, "not-active"), 1, 11);
     done(&o);
 }
 
@@ -637,7 +642,7 @@ int main(void)
         cmocka_unit_test(test_a_switch_in_its_place),
         cmocka_unit_test(test_restart_behind_silence),
         cmocka_unit_test(test_idle_link),
-        cmocka_unit_test(test_restart_before_silence),
+        cmocka_unit_test(test_restart_twice),
         cmocka_unit_test(test_unfinished),
     };
     if (getenv("ODD") != NULL)
