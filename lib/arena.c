@@ -79,11 +79,15 @@ static __attribute__((noreturn)) void out_of_memory(void)
     abort();
 }
 
+#define HUGE_FROM ((size_t)8 << 20)
+
 static uint8_t *chunk_add(struct arena *a, size_t size)
 {
     struct chunk *c = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (c == MAP_FAILED)
         out_of_memory();
+    if (size >= HUGE_FROM) // forwarding tables: most of the time to fill them goes into page faults
+        madvise(c, size, MADV_HUGEPAGE);
     c->next = a->chunk;
     c->size = size;
     a->chunk = c;
