@@ -41,6 +41,18 @@ uint8_t rchoice_port(const struct rchoice *c, const struct rgraph *g, uint32_t q
     return g->ports[r->first_port + round % r->num_ports];
 }
 
+// All of them, in that order.
+void rchoice_ports(const struct rchoice *c, const struct rgraph *g, uint8_t *ret)
+{
+    for (uint32_t round = 0, n = 0; n < c->num_ports; round++) {
+        for (uint32_t k = 0; k < c->num_groups; k++) {
+            const struct rgroup *r = &g->g[c->group[k]];
+            if (round < r->num_ports)
+                ret[n++] = g->ports[r->first_port + round];
+        }
+    }
+}
+
 // Where there are no levels, or they are not kept to, the modulo says nothing; then the port that has the
 // fewest destinations.
 static uint8_t choice_idle_port(const struct rchoice *c, const struct rgraph *g, uint32_t load[256])
@@ -127,8 +139,7 @@ static void put_by_rail(struct filling *w, uint32_t s, uint32_t t, const struct 
         uint32_t i = ch->group[k] - w->g->goff[s];
         ways.mask[i / 64] |= 1ULL << (i % 64);
     }
-    for (uint32_t q = 0; q < ways.num; q++)
-        port[q] = rchoice_port(ch, w->g, q);
+    rchoice_ports(ch, w->g, port);
     rrail_put(&w->at, s, t, w->c.cost[s], &ways, w->lid, tables_row(w->tab, s));
 }
 
@@ -233,6 +244,12 @@ static void fill_by_rows(const struct job *j, struct par *par, struct arena *a)
             continue;
         r.column[t] = r.num;
         r.sw[r.num++] = t;
+    }
+    r.side_by_side = ARENA_NEW_N(a, g->n + 1, bool);
+    for (uint32_t t = 0; t < g->n; t++) {
+        r.side_by_side[t] = true;
+        for (uint32_t i = g->doff[t] + 2; i < g->doff[t + 1]; i++)
+            r.side_by_side[t] &= g->d[i].lid == g->d[i - 1].lid + 1;
     }
     rrows_fill(&r, par);
     for (uint32_t k = 0; k < r.num; k++)

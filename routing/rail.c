@@ -483,12 +483,6 @@ struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, const ui
     r->taken = ARENA_NEW_N(a, r->num_up + 1, uint32_t);
     r->quota = ARENA_NEW_N(a, r->n + 1, uint32_t);
     find_chains(r, order);
-    r->side_by_side = ARENA_NEW_N(a, r->n + 1, bool);
-    for (uint32_t s = 0; s < r->n; s++) {
-        r->side_by_side[s] = g->doff[s + 1] > g->doff[s] + 1;
-        for (uint32_t i = g->doff[s] + 2; i < g->doff[s + 1]; i++)
-            r->side_by_side[s] &= g->d[i].lid == g->d[i - 1].lid + 1;
-    }
     return r;
 }
 
@@ -614,10 +608,28 @@ static uint8_t pick_down(const struct rrail *r, const struct put *p, uint32_t i)
     return 0;
 }
 
+// The group that all ways are in; NULL when there are several.
+static const struct rgroup *only_group(const struct rrail *r, const struct put *p)
+{
+    const struct rgroup *only = NULL;
+    for (uint32_t b = 0; b < 4; b++) {
+        uint64_t m = p->ways->mask[b];
+        if (m == 0)
+            continue;
+        if (only || (m & (m - 1)))
+            return NULL;
+        only = &r->g->g[r->g->goff[p->s] + b * 64 + (uint32_t)__builtin_ctzll(m)];
+    }
+    return only;
+}
+
 static void put_down(const struct rrail *r, const struct put *p)
 {
+    const struct rgroup *only = only_group(r, p);
+    const uint16_t *chain = r->chain[p->level];
+    uint32_t place = only ? r->place[only->peer] : 0;
     for (uint32_t i = p->from; i < p->to; i++) {
-        uint8_t port = pick_down(r, p, i);
+        uint8_t port = only && chain[i] != place ? 0 : pick_down(r, p, i);
         p->row[p->lid[i]] = port ? port : by_digit(p, i);
     }
 }
@@ -629,10 +641,7 @@ void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const 
     struct put p = {
         .s = s, .from = r->g->doff[t], .to = r->g->doff[t + 1], .ways = ways, .lid = lid, .row = row};
     if (ways->num == 1) {
-        row[lid[p.from]] = ways->port[0];
-        if (r->side_by_side && r->side_by_side[t])
-            memset(row + lid[p.from + 1], ways->port[0], p.to - p.from - 1);
-        for (uint32_t i = p.from + 1; i < p.to && !(r->side_by_side && r->side_by_side[t]); i++)
+        for (uint32_t i = p.from; i < p.to; i++)
             row[lid[i]] = ways->port[0];
         return;
     }

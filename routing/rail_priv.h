@@ -31,7 +31,6 @@ struct rrail {
     uint8_t *group_of; // [256 * switch + port]: which of its groups
     uint8_t *via; // [switch * (n + 1) + place]: the port that leads up there; 0 none, or VIA_SEVERAL; NULL:
                   // no chains
-    bool *side_by_side; // per switch: LIDs of its destinations but the first
     // Per destination as in rgraph.d, by level: 0 is where it hangs.
     uint16_t *chain[RAIL_LEVELS + 1];               // place of the switch, or n
     uint8_t *back[RAIL_LEVELS + 1];                 // port of the next switch down to this one

@@ -79,6 +79,27 @@ static void explain(const struct rgraph *g, const struct rorder *o, const struct
              o->source, fabric_desc(g->f, fabric_switch(g->f, o->top[comp])), parts);
 }
 
+struct blank {
+    struct fabric_tables *t;
+    unsigned tasks;
+};
+
+static void blank_task(void *arg, unsigned i)
+{
+    const struct blank *b = arg;
+    uint32_t n = b->t->num_switches, from = (uint32_t)((uint64_t)n * i / b->tasks),
+             to = (uint32_t)((uint64_t)n * (i + 1) / b->tasks);
+    memset(tables_row(b->t, from), LFT_DROP, (size_t)(to - from) * b->t->lids);
+}
+
+// tables_new() in parallel: to get the memory takes as long as to fill it.
+static struct fabric_tables *blank_tables(const struct fabric *f, const char *engine, struct par *par)
+{
+    struct blank b = {tables_new_unset(f, f->top_lid, engine), par ? 4 * par->width : 1};
+    rpar_run(par, b.tasks, blank_task, &b);
+    return b.t;
+}
+
 static int compute(const struct fabric *f, const struct route_opts *o, enum route_engine engine,
                    struct arena *a, struct route_result *ret, struct err *e)
 {
@@ -91,7 +112,7 @@ static int compute(const struct fabric *f, const struct route_opts *o, enum rout
     if (rc)
         return rc;
     struct route_result r = {.engine = engine};
-    r.tables = tables_new(f, f->top_lid, route_engine_name(engine));
+    r.tables = blank_tables(f, route_engine_name(engine), o->par);
     rfill(&g, &order, engine, o->par, a, r.tables);
     explain(&g, &order, o, engine, main_component(&g, a), &r);
     tables_seal(r.tables, false);

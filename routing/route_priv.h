@@ -105,12 +105,12 @@ struct rrail_at { // one task's scratch
 void rrail_at_init(struct rrail_at *w, const struct rrail *r, struct arena *a);
 struct rways {             // legal ways from one switch to another
     uint64_t mask[4];      // its groups
-    uint32_t num, inverse; // ways; 2^32 / num, rounded up
+    uint32_t num, inverse; // ways; 2^32 / num, rounded up, where there are several
     const uint8_t *port;   // of these groups, dealt out in this order
 };
 static inline uint32_t rways_inverse(uint32_t num)
 {
-    return num > 1 ? (uint32_t)(((1ULL << 32) + num - 1) / num) : UINT32_MAX;
+    return num > 1 ? (uint32_t)(((1ULL << 32) + num - 1) / num) : 0;
 }
 // Entries of switch s for the destinations of t, which is cost away. lid: as in rgraph.d, side by side.
 void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const struct rways *ways,
@@ -127,6 +127,7 @@ struct rchoice {
 void rchoice_init(struct rchoice *c);
 void rchoice_add(struct rchoice *c, const struct rgraph *g, uint32_t group);
 uint8_t rchoice_port(const struct rchoice *c, const struct rgraph *g, uint32_t q);
+void rchoice_ports(const struct rchoice *c, const struct rgraph *g, uint8_t *ret);
 
 // Work of rows.c: columns are the switches that have destinations.
 struct rrows {
@@ -139,6 +140,7 @@ struct rrows {
     uint16_t *lid;    // per destination, as in rgraph.d
     uint32_t *seq;
     uint8_t *odd;             // per column: not filled, left to column.c
+    bool *side_by_side;       // per switch: LIDs of its destinations but the first
     const struct rrail *rail; // chooses; NULL: the modulo of fill.c
 };
 void rrows_fill(struct rrows *r, struct par *par);

@@ -190,8 +190,7 @@ static void make_ports(const struct rgraph *g, const uint32_t *rank, uint32_t s,
     memcpy(p->mask, mask, sizeof(p->mask));
     p->plain = ch.num_groups == 1 || rank[g->g[ch.group[0]].peer] > rank[s];
     p->num = ch.num_ports;
-    for (uint32_t q = 0; q < p->num; q++)
-        p->port[q] = rchoice_port(&ch, g, q);
+    rchoice_ports(&ch, g, p->port);
 }
 
 // Entries of one switch for the destinations of another, going up; digits() of fill.c. Sequence numbers
@@ -267,6 +266,19 @@ static void find_changes(const struct chunk *c, uint32_t planes, uint8_t ret[CHU
     }
 }
 
+// Where there is one way only.
+static void put_only(const struct rrows *r, uint32_t t, uint8_t port, uint8_t *row)
+{
+    uint32_t from = r->g->doff[t], to = r->g->doff[t + 1];
+    row[r->lid[from++]] = port;
+    if (from < to && r->side_by_side[t]) {
+        memset(row + r->lid[from], port, to - from);
+        return;
+    }
+    for (; from < to; from++)
+        row[r->lid[from]] = port;
+}
+
 // fill_switch() under rail.
 static void fill_switch_rail(struct chunk *c, uint32_t s)
 {
@@ -298,7 +310,10 @@ static void fill_switch_rail(struct chunk *c, uint32_t s)
             ways.inverse = rways_inverse(p.num);
             stale = false;
         }
-        rrail_put(&c->at, s, t, cost[j], &ways, r->lid, row);
+        if (p.num == 1)
+            put_only(r, t, p.port[0], row);
+        else
+            rrail_put(&c->at, s, t, cost[j], &ways, r->lid, row);
     }
 }
 
