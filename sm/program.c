@@ -331,6 +331,7 @@ static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
     (void)tag;
     p->sm->sweep.lft_blocks_set++;
     p->sm->sweep.reaction_ns = mono_sub(loop_now_precise(p->sm->loop), p->sm->cause_at);
+    p->sm->tables_begun = true;
     d->lft_mixed = true; // also where only the answer was lost
     if (r->status == 0 && r->mad_status == 0) {
         p->sm->progress = true;

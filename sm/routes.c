@@ -22,10 +22,12 @@
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
 
-// The blob "tables": what was last written, or was going to be.
+// The blob "tables": what was last written, or was going to be. Once it is, the blob "tables-settled" has its
+// id; until then switches hold any mix of both.
 struct stamp {
     char engine[16];
     uint64_t graph; // hash of the cables and LIDs that it was for
+    uint64_t id;    // hash of all rows
     uint64_t n;
     struct stamp_row {
         uint64_t guid, now, before; // hashes of the switch's row, and of the one that it replaced
@@ -47,7 +49,8 @@ struct sm_route_job {
     bool may_adopt; // keep old when it is proved
     bool anew;      // the ideal is computed again
     bool allow_credit_loops;
-    struct stamp *found; // NULL when there is none, or it is not looked at
+    struct stamp *found; // NULL when there is none
+    bool found_settled;
     // results
     int status;
     bool kept;
@@ -117,6 +120,8 @@ static void make_stamp(struct sm_route_job *j)
         else if (!here && s->n < SM_SWITCHES_MAX)
             s->row[s->n++] = j->found->row[i];
     }
+    for (uint64_t i = 0; i < s->n; i++)
+        s->id ^= hash_mix64(hash_mix64(s->row[i].guid ^ s->row[i].now) ^ s->row[i].before);
     j->stamp = s;
 }
 
@@ -137,14 +142,26 @@ static struct stamp *read_stamp(const struct sm *sm)
     return s;
 }
 
+static bool is_settled(const struct sm *sm, const struct stamp *s)
+{
+    void *blob = NULL;
+    size_t len = 0;
+    if (db_blob_get(sm->db, sm->o.fabric, "tables-settled", &blob, &len) != 0)
+        return false;
+    bool same = len == sizeof(s->id) && memcmp(blob, &s->id, sizeof(s->id)) == 0;
+    free(blob);
+    return same;
+}
+
 enum whose { FOREIGN, OURS, OURS_FINISHED };
 
 // Whether the tables found are those that were written last, or on the way there. Where most are not known
-// nobody else's are there to be kept.
+// nobody else's are there to be kept. While they were being written only rows that were to stay as they were
+// can tell.
 static enum whose whose_tables(const struct sm_route_job *j)
 {
     const struct fabric *f = j->fabric;
-    uint32_t finished = 0, ours = 0, known = 0;
+    uint32_t finished = 0, ours = 0, known = 0, judged = 0;
 
     for (uint32_t sw = 0; sw < f->num_switches; sw++)
         known += j->row_known[sw];
@@ -159,10 +176,14 @@ static enum whose whose_tables(const struct sm_route_job *j)
             continue;
         uint64_t h = row_hash(j->old, n->sw);
         finished += h == r->now;
-        ours += h == r->now || h == r->before;
+        bool tells = j->found_settled || r->now == r->before;
+        judged += tells;
+        ours += tells && (h == r->now || h == r->before);
     }
     if (finished == f->num_switches)
         return OURS_FINISHED;
+    if (!j->found_settled)
+        return judged == 0 || ours * 2 > judged ? OURS : FOREIGN;
     return ours * 2 > known ? OURS : FOREIGN;
 }
 
@@ -378,6 +399,8 @@ void sm_route_adopt_result(struct sm *sm)
     struct sm_route_job *j = sm->job;
     if (j == NULL)
         return; // nothing that routes depend on has changed
+    if (j->stamp != NULL && sm->db != NULL)
+        db_blob_put(sm->db, sm->o.fabric, "tables-settled", &j->stamp->id, sizeof(j->stamp->id), NULL, NULL);
     sm->route = j->result;
     sm->route.tables = NULL;
     sm->proof = j->proof;
@@ -591,11 +614,12 @@ void sm_route_start(struct sm *sm)
     }
     j->allow_credit_loops = sm->o.allow_credit_loops;
     j->anew = sm->reroute_now;
-    j->may_adopt = sm->o.adopt && !sm->reroute_now && sm->tables == NULL;
+    j->may_adopt = sm->o.adopt && !sm->reroute_now && sm->tables == NULL && !sm->tables_begun;
     bool read = sort_switches(sm, j);
     j->old = old_tables(sm);
     forget_rows(sm, j);
     j->found = read_stamp(sm);
+    j->found_settled = j->found != NULL && is_settled(sm, j->found);
     if (!read) {
         submit(sm);
         return;

@@ -203,6 +203,7 @@ struct sm {
 
     enum sm_state state;
     bool up, sweeping;
+    bool tables_begun; // blocks have been written since the start: what is found is no longer what was there
     uint8_t
         unfinished; // partial sweeps in a row that could not write all tables: the next goes on from there
     struct err error;

@@ -96,7 +96,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct storm *st, const ch
 static void tell_errors(struct storm *st)
 {
     const struct fabric *f = sm_fabric(st->r.sm);
-    for (uint32_t p = 0; f != NULL && p < st->f->num_ports; p++) {
+    for (uint32_t p = 0; f != NULL && st->f != NULL && p < st->f->num_ports; p++) {
         const struct node *n = fabric_by_guid(f, guid_of_port(st, p));
         if (n == NULL || st->f->port[p].num == 0)
             continue;
