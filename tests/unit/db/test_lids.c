@@ -274,6 +274,49 @@ static void virtual_time_waits_for_done(void **state)
     }
 }
 
+// Between a request and its completion the loop runs what was posted before, and nothing of what comes after.
+struct told {
+    struct wait w;
+    unsigned tasks;
+    unsigned *seen; // tasks at the completion
+};
+
+static void count_task(void *arg)
+{
+    ++*(unsigned *)arg;
+}
+
+static void told_done(void *arg, int status)
+{
+    struct told *t = arg;
+    *t->seen = t->tasks;
+    on_done(&t->w, status);
+}
+
+static void in_order_the_loop_waits(void **state)
+{
+    struct fix *f = *state;
+    fix_open(f);
+    db_in_order(f->db);
+    for (int i = 0; i < 50; i++) {
+        unsigned seen = 0;
+        struct told t = {.seen = &seen};
+        struct loop_task before, after;
+        loop_task_init(&before, "test", count_task, &t.tasks);
+        loop_task_init(&after, "test", count_task, &t.tasks);
+        struct db_lid l = {G(1), (uint16_t)(1 + i % 2), 0};
+        loop_post(f->loop, &before);
+        db_lids_put(f->db, "a", &l, 1, told_done, &t);
+        loop_post(f->loop, &after);
+        assert_int_equal(wait_for(f, &t.w), 0);
+        assert_int_equal(seen, 1);
+        while (t.tasks < 2) {
+            bool never = false;
+            loop_run_until(f->loop, &never, 1);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +332,7 @@ int main(void)
         T(blobs),
         T(many_lids),
         T(virtual_time_waits_for_done),
+        T(in_order_the_loop_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -497,6 +497,65 @@ static void cancel_what_no_pool_has(void **state)
     loop_free(l);
 }
 
+// --- in order ---
+
+struct ordered {
+    struct pool_job job;
+    pthread_t by;
+    unsigned order, *counter;
+    bool done, worked;
+};
+
+static void ordered_work(void *arg, struct par *par)
+{
+    struct ordered *o = arg;
+    static struct job hits;
+    o->worked = true;
+    o->by = pthread_self();
+    job_init(&hits, NULL, NULL);
+    par->run(par, TASKS, hit, &hits);
+    for (unsigned i = 0; i < TASKS; i++)
+        assert_int_equal(hits.hit[i], 1);
+}
+
+static void ordered_done(void *arg)
+{
+    struct ordered *o = arg;
+    o->done = true;
+    o->order = ++*o->counter;
+}
+
+// Jobs run on the loop one after the other, what is cancelled or left at the end does not.
+static void in_order_on_the_loop(void **state)
+{
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+    struct pool *p = pool_new(l, 2);
+    struct ordered o[6] = {0};
+    unsigned counter = 0;
+
+    pool_in_order(p);
+    for (unsigned i = 0; i < 6; i++) {
+        o[i].counter = &counter;
+        o[i].job = (struct pool_job){.work = ordered_work, .done = ordered_done, .arg = &o[i]};
+    }
+    for (unsigned i = 0; i < 4; i++)
+        pool_submit(p, &o[i].job);
+    assert_false(o[0].worked);
+    pool_cancel(&o[1].job);
+    assert_true(loop_run_until(l, &o[3].done, MONO_S));
+    assert_int_equal(o[0].order, 1);
+    assert_false(o[1].worked);
+    assert_int_equal(o[2].order, 2);
+    assert_int_equal(o[3].order, 3);
+    assert_true(pthread_equal(o[0].by, pthread_self()));
+    pool_submit(p, &o[4].job);
+    pool_cancel(&o[4].job);
+    pool_submit(p, &o[5].job);
+    pool_free(p);
+    assert_false(o[4].worked || o[5].worked || o[5].done);
+    loop_free(l);
+}
+
 static void serial(void **state)
 {
     static struct job j;
@@ -521,6 +580,7 @@ int main(void)
         cmocka_unit_test(cancel_a_finished_job),
         cmocka_unit_test(cancel_within_done),
         cmocka_unit_test(cancel_what_no_pool_has),
+        cmocka_unit_test(in_order_on_the_loop),
         cmocka_unit_test(serial),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
