@@ -30,7 +30,7 @@ static struct {
     char kind[64], subject[200], text[500];
 } g;
 
-void __wrap_sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause);
+void __wrap_sm_dirty_told(struct sm *sm, struct sm_dev *d, const char *cause);
 void __wrap_sm_dirty_port(struct sm *sm, struct sm_dev *d, unsigned num, const char *cause);
 void __wrap_sm_dirty_desc(struct sm *sm, struct sm_dev *d, const char *cause);
 void __wrap_sm_dirty_node(struct sm *sm, struct sm_dev *d, const char *cause);
@@ -43,7 +43,7 @@ static void marked(unsigned what, const struct sm_dev *d, const char *cause)
     g.mark_dev = d;
 }
 
-void __wrap_sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause)
+void __wrap_sm_dirty_told(struct sm *sm, struct sm_dev *d, const char *cause)
 {
     (void)sm;
     marked(0, d, cause);
