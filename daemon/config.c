@@ -11,7 +11,7 @@
 #include "lib/guid.h"
 
 static const char *const level_names[] = {"error", "warning", "notice", "remote", "debug", NULL};
-static const char *const engine_names[] = {"auto", "updn", "minhop", "file", NULL};
+static const char *const engine_names[] = {"auto", "updn", "minhop", "file", "rail", NULL};
 static const char *const sim_state_names[] = {"factory", "file", NULL};
 static const char *const sim_time_names[] = {"real", "virtual", NULL};
 
@@ -175,7 +175,7 @@ static const struct opt_row routing_rows[] = {
      .type = OPT_STRINGS,
      .offset = AT(roots),
      .reload = OPT_RELOAD_RESTART,
-     .doc = "NodeGUIDs of the root switches of updn; empty derives them from the topology"},
+     .doc = "NodeGUIDs of the root switches of rail and updn; empty derives them from the topology"},
     {.name = "lft_file",
      .type = OPT_STRING,
      .offset = AT(lft_file),

@@ -286,11 +286,12 @@ static bool prove(struct sm_route_job *j, const struct verify_opts *v)
                   : route_verify_keep(j->fabric, t, v, &j->proof, &j->new_state);
     if (ok || salvage(j, v))
         return true;
-    j->status = err_set(&j->err, -EPROTO, route_engine_name(j->result.engine),
-                        "the computed tables do not hold: %s%s", j->proof.counter_example,
-                        j->proof.credit_loop && j->result.engine != ROUTE_UPDN
-                            ? "; routing.engine auto has no such loops"
-                            : "");
+    j->status =
+        err_set(&j->err, -EPROTO, route_engine_name(j->result.engine),
+                "the computed tables do not hold: %s%s", j->proof.counter_example,
+                j->proof.credit_loop && j->result.engine != ROUTE_UPDN && j->result.engine != ROUTE_RAIL
+                    ? "; routing.engine auto has no such loops"
+                    : "");
     return false;
 }
 
