@@ -406,7 +406,8 @@ static void fill_sm(struct api *a, struct view *v, struct fabric_row *row, struc
 
 // --- advice ---
 
-static void advise_error(const struct view *v, struct fabric_row *row, struct fabric_space *s)
+static void advise_error(const struct api *a, const struct view *v, struct fabric_row *row,
+                         struct fabric_space *s)
 {
     const struct sm_status *st = &s->st;
     if (v->src->sm == NULL && v->src->offline == NULL) {
@@ -433,10 +434,10 @@ static void advise_error(const struct view *v, struct fabric_row *row, struct fa
                st->proof.ok ? "the routes in force have a flaw that was allowed"
                             : "the routes in force do not reach every end",
                st->proof.counter_example);
-    if (st->db_status != 0)
-        advise(row, s,
-               "LIDs cannot be recorded (%s): they hold until a restart; make room in the state folder",
-               strerror(-st->db_status));
+    // What waited has been written once the database can be written again.
+    char db[300];
+    if (st->db_status != 0 && a->c.db != NULL && db_health(a->c.db, db, sizeof(db)) != 0)
+        advise(row, s, "LIDs cannot be recorded (%s): they hold until a restart", strerror(-st->db_status));
 }
 
 static void advise_managers(struct fabric_row *row, struct fabric_space *s)
@@ -460,10 +461,10 @@ static void advise_findings(const struct findings *f, struct fabric_row *row, st
         }
 }
 
-static void advise_all(const struct view *v, const struct fabric *f, struct fabric_row *row,
-                       struct fabric_space *s)
+static void advise_all(const struct api *a, const struct view *v, const struct fabric *f,
+                       struct fabric_row *row, struct fabric_space *s)
 {
-    advise_error(v, row, s);
+    advise_error(a, v, row, s);
     advise_managers(row, s);
     advise_findings(v->src->offline_findings, row, s);
     if (v->src->sm != NULL)
@@ -505,7 +506,7 @@ static void fill_fabric(struct api *a, struct view *v, struct fabric_row *row, s
     count_findings(v->src->offline_findings, &s->findings);
     row->state = state_of(v, &s->st);
     fill_model(f, row);
-    advise_all(v, f, row, s);
+    advise_all(a, v, f, row, s);
 }
 
 static void space_done(struct fabric_space *s)
@@ -573,16 +574,17 @@ void get_status(struct request *r)
                                     .max_seconds = mono_seconds(ls[i].max_ns)};
     bool db_bad = a->c.db != NULL && db_health(a->c.db, db, sizeof(db)) != 0;
     for (unsigned i = 0; db_bad && i < n; i++)
-        advise(&f[i], &s[i], "the database cannot be written (%s): make room in the state folder", db);
-    answer_struct(r, 200, &schema_status,
-                  &(struct status_row){.version = WEFT_VERSION,
-                                       .started_at = a->c.started_wall_ns,
-                                       .uptime_seconds = mono_seconds(mono_sub(loop_now(a->c.loop), a->started)),
-                                       .database = db_bad ? db : NULL,
-                                       .streams = a->streams.count,
-                                       .jobs = a->jobs.count,
-                                       .fabrics = {f, n},
-                                       .loop = {area, areas}});
+        advise(&f[i], &s[i], "the database cannot be written: %s", db);
+    answer_struct(
+        r, 200, &schema_status,
+        &(struct status_row){.version = WEFT_VERSION,
+                             .started_at = a->c.started_wall_ns,
+                             .uptime_seconds = mono_seconds(mono_sub(loop_now(a->c.loop), a->started)),
+                             .database = db_bad ? db : NULL,
+                             .streams = a->streams.count,
+                             .jobs = a->jobs.count,
+                             .fabrics = {f, n},
+                             .loop = {area, areas}});
     for (unsigned i = 0; i < n; i++)
         space_done(&s[i]);
     free(s);

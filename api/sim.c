@@ -53,7 +53,7 @@ static const struct field ask_fields[] = {
      .doc = "how long its agent is silent, from now",
      .max = SECONDS_MAX},
     {.name = "seconds", .type = FIELD_NUM, .doc = "how long", .max = SECONDS_MAX},
-    {.name = "factor", .type = FIELD_INT, .doc = "how many times slower", .min = 1, .max = 1000000},
+    {.name = "factor", .type = FIELD_INT, .doc = "how many times slower", .min = 1, .max = 10000},
     {.name = "width", .type = FIELD_STR, .doc = "link width", .name_of = ask_widths},
     {.name = "speed", .type = FIELD_STR, .doc = "link speed", .name_of = ask_speeds},
     {.name = "guid", .type = FIELD_STR, .doc = "a GUID"},

@@ -254,6 +254,7 @@ static void test_nodes(void **state)
     act("{\"verb\": \"node-slow\", \"node\": \"spine-01\", \"seconds\": 0.001}", "0.001 s more");
     act("{\"verb\": \"node-slow\", \"node\": \"spine-01\", \"factor\": 1, \"seconds\": 0}", "as fast");
     refused("{\"verb\": \"node-slow\", \"node\": \"spine-01\"}", 400, "how slow");
+    refused("{\"verb\": \"node-slow\", \"node\": \"spine-01\", \"factor\": 10001}", 400, "10000");
     refused("{\"verb\": \"node-slow\", \"node\": \"spine-01\", \"seconds\": 100}", 409, "a minute");
     act("{\"verb\": \"node-name\", \"node\": \"gpu-0003 mlx5_3\", \"text\": \"renamed\"}", "\"renamed\"");
     whole_again();
