@@ -12,7 +12,9 @@
 //
 // Times are wall clock, best and median of the runs; "rss" is the peak after the first computation, with the
 // snapshot, its tables and nothing else; "memset" is what writing as many bytes again takes, on as many
-// threads: the wall of memory.
+// threads: the wall of memory; "read" the same for reading them. "verify_keep" is a proof that leaves a
+// state; "verify_cpu" what a proof takes on all threads together, which says more where others use the
+// machine.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,14 @@ static double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+// Of all threads: what a machine that others use does not stretch.
+static double cpu(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -142,7 +152,7 @@ struct bench {
     struct route_proof proof;
     struct err e;
     int rc;
-    double compute[100], verify[100], wall;
+    double compute[100], verify[100], verify_cpu[100], keep[100], wall, read;
     size_t rss;
     bool want_quality, no_proof, anew;
     const char *damage;
@@ -162,6 +172,7 @@ struct wipe {
     const struct fabric_tables *t;
     uint8_t *to;
     unsigned n;
+    _Atomic uint64_t sum;
 };
 
 static void wipe_task(void *arg, unsigned i)
@@ -174,7 +185,7 @@ static void wipe_task(void *arg, unsigned i)
 
 static double wipe(const struct fabric_tables *t, struct par *par)
 {
-    struct wipe w = {t, xmalloc(tables_bytes(t)), par->width};
+    struct wipe w = {.t = t, .to = xmalloc(tables_bytes(t)), .n = par->width};
     double best = 1e9;
     for (int i = 0; i < 4; i++) { // the first maps the pages
         double t0 = now();
@@ -183,6 +194,31 @@ static double wipe(const struct fabric_tables *t, struct par *par)
         best = d < best && i > 0 ? d : best;
     }
     free(w.to);
+    return best;
+}
+
+static void read_task(void *arg, unsigned i)
+{
+    struct wipe *w = arg;
+    size_t words = (size_t)w->t->num_switches * w->t->lids / sizeof(uint64_t), from = words / w->n * i;
+    size_t to = i + 1 == w->n ? words : words / w->n * (i + 1);
+    const uint64_t *p = (const uint64_t *)w->t->lft;
+    uint64_t sum = 0;
+    for (size_t x = from; x < to; x++)
+        sum += p[x];
+    w->sum += sum;
+}
+
+static double read_through(const struct fabric_tables *t, struct par *par)
+{
+    struct wipe w = {.t = t, .n = par->width};
+    double best = 1e9;
+    for (int i = 0; i < 4; i++) {
+        double t0 = now();
+        par->run(par, w.n, read_task, &w);
+        double d = now() - t0;
+        best = d < best ? d : best;
+    }
     return best;
 }
 
@@ -231,15 +267,22 @@ static void work(void *arg, struct par *par)
     }
     for (unsigned i = 0; i < b->runs && !b->rc && !b->no_proof; i++) {
         struct verify_opts o = {.par = par, .allow_credit_loops = true};
-        double t0 = now();
+        struct route_proof_state *state;
+        double t0 = now(), c0 = cpu();
         route_verify(b->f, b->r.tables, &o, &b->proof);
         b->verify[i] = now() - t0;
+        b->verify_cpu[i] = cpu() - c0;
+        t0 = now();
+        route_verify_keep(b->f, b->r.tables, &o, &b->proof, &state);
+        b->keep[i] = now() - t0;
+        route_proof_state_free(state);
     }
     if (!b->rc && b->damage)
         damage(b, par);
     if (b->rc)
         return;
     b->wall = wipe(b->r.tables, par);
+    b->read = read_through(b->r.tables, par);
     struct quality_opts o = {.all_shifts = b->f->num_end_nodes <= 2000, .par = par};
     if (b->want_quality)
         route_quality(b->f, b->r.tables, &o, &b->q);
@@ -289,11 +332,15 @@ static void print(struct bench *b)
 {
     qsort(b->compute, b->runs, sizeof(double), less);
     qsort(b->verify, b->runs, sizeof(double), less);
+    qsort(b->verify_cpu, b->runs, sizeof(double), less);
+    qsort(b->keep, b->runs, sizeof(double), less);
     printf("{\"switches\": %u, \"hosts\": %u, \"lids\": %u, \"tables\": %zu, \"engine\": \"%s\", ",
            b->f->num_switches, b->f->num_end_nodes, b->f->top_lid, tables_bytes(b->r.tables),
            route_engine_name(b->r.engine));
-    printf("\"compute\": %.6f, \"compute_median\": %.6f, \"verify\": %.6f, \"memset\": %.6f, \"rss\": %zu, ",
-           b->compute[0], b->compute[b->runs / 2], b->verify[0], b->wall, b->rss);
+    printf("\"compute\": %.6f, \"compute_median\": %.6f, \"verify\": %.6f, \"verify_cpu\": %.6f, "
+           "\"verify_keep\": %.6f, \"memset\": %.6f, \"read\": %.6f, \"rss\": %zu, ",
+           b->compute[0], b->compute[b->runs / 2], b->verify[0], b->verify_cpu[0], b->keep[0], b->wall,
+           b->read, b->rss);
     if (b->damage)
         printf("\"repair\": %.6f, \"changed\": %lu, \"blocks\": %u, ", b->repair, b->changed.entries,
                b->changed.blocks);

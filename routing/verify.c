@@ -3,24 +3,24 @@
 // and entries from the tables, and follows every entry itself.
 //
 // Per destination the entries of all switches are a graph with one edge out of each: walking from each source
-// with memory visits every switch once. On the way it notes which channel (a directed cable between switches)
-// is entered after which; those dependencies must have no cycle (Dally and Seitz), or packets that wait for
-// each other's buffers can wait for ever. Injection from and delivery to end ports adds channels at which no
-// cycle can pass, so they are left out.
+// with memory visits every switch once (verify_walk.c). On the way it notes which channel (a directed cable
+// between switches) is entered after which; those dependencies must have no cycle (Dally and Seitz), or
+// packets that wait for each other's buffers can wait for ever. Injection from and delivery to end ports adds
+// channels at which no cycle can pass, so they are left out.
 //
-// Parallel over blocks of 64 LIDs, each task with scratch memory of its own; the result does not depend on
-// how many there are. Cost: O(switches x LIDs).
+// Parallel over parts of the LIDs, each task with scratch memory of its own; the result does not depend on
+// how many there are, nor on which takes what. Cost: O(switches x LIDs).
 #include "routing/verify_priv.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-
-#define PENDING 0xff
 
 struct job {
     struct vcables c;
     struct vtask *task;
-    uint32_t num_tasks, num_blocks;
+    uint32_t num_tasks, num_parts;
+    _Atomic uint32_t taken; // parts: who has time takes the next
 };
 
 // --- the cables ---
@@ -98,216 +98,72 @@ bool vend_of(const struct fabric *f, uint32_t lid, uint32_t *ret_sw, uint8_t *re
 
 // --- the walk ---
 
-// Where each switch's entry leads, for the destination that hangs on port `port` of switch `sw`. By itself,
-// as loads that do not wait for each other are several times faster than a walk over them.
-static void resolve(const struct vcables *c, const struct vtask *k, const uint8_t *restrict next, uint32_t sw,
-                    uint8_t port)
-{
-    uint32_t *restrict to = k->to, n = c->n;
-    for (uint32_t v = 0; v < n; v++)
-        to[v] = vfar_end(c, v, next[v]);
-    if (sw != ID_NONE && next[sw] == port)
-        to[sw] = LINK_ARRIVES;
-}
-
-static enum route_fault walk(const struct vcables *c, struct vtask *k, uint32_t from)
-{
-    uint32_t n = 0, v = from;
-    enum route_fault r;
-    uint16_t depth = 0;
-    for (;;) {
-        if (k->state[v] != 0) {
-            r = k->state[v] == PENDING ? ROUTE_LOOP : (enum route_fault)(k->state[v] - 1);
-            depth = k->state[v] == PENDING ? 0 : (uint16_t)(k->depth[v] + 1);
-            break;
-        }
-        k->state[v] = PENDING;
-        k->path[n++] = v;
-        if (k->to[v] >= c->n) {
-            r = (enum route_fault)(k->to[v] - LINK_STOP);
-            break;
-        }
-        v = k->to[v];
-    }
-    while (n > 0) {
-        v = k->path[--n];
-        k->state[v] = (uint8_t)(r + 1);
-        k->depth[v] = depth++;
-    }
-    return r;
-}
-
-// The turns that the visited switches' entries make.
-static void note_turns(const struct vcables *c, const struct vtask *k, const uint8_t *restrict next)
-{
-    const uint32_t *restrict to = k->to, n = c->n, words = c->words;
-    const uint8_t *restrict state = k->state;
-    uint64_t *restrict dep = k->dep, *restrict used = k->used;
-    size_t chan = 0;
-    for (uint32_t v = 0; v < n; v++, chan += c->ports) {
-        uint32_t w = to[v];
-        if (state[v] == 0 || w >= n)
-            continue;
-        size_t out = chan + next[v];
-        uint32_t bit = next[w] - 1u;
-        used[out / 64] |= 1ULL << (out % 64);
-        if (to[w] < n)
-            dep[out * words + bit / 64] |= 1ULL << (bit % 64);
-    }
-}
-
-// The turns that all entries make, walked over or not: what packets can do that start or change over midway.
-static void note_all(const struct vcables *c, const struct vtask *k, const uint8_t *restrict next)
-{
-    const uint32_t *restrict to = k->to, n = c->n, words = c->words;
-    uint64_t *restrict turns = k->turns;
-    size_t chan = 0;
-    for (uint32_t v = 0; v < n; v++, chan += c->ports) {
-        uint32_t w = to[v];
-        if (w >= n || to[w] >= n)
-            continue;
-        uint32_t bit = next[w] - 1u;
-        turns[(chan + next[v]) * words + bit / 64] |= 1ULL << (bit % 64);
-    }
-}
-
-static void note_fault(struct vtask *k, enum route_fault fault, uint32_t sw, uint16_t lid)
-{
-    if (k->first.fault == ROUTE_OK)
-        k->first = (struct vfault){fault, sw, lid};
-}
-
-void vprove_lid(const struct vcables *c, struct vtask *k, const uint8_t *next, uint16_t lid)
-{
-    uint32_t sw = ID_NONE;
-    uint8_t port = 0;
-    bool attached = vend_of(c->f, lid, &sw, &port);
-    if (!attached)
-        sw = ID_NONE;
-    memset(k->state, 0, c->n);
-    resolve(c, k, next, sw, port);
-    k->pairs += c->num_sources;
-    for (uint32_t s = 0; s < c->n; s++) {
-        if (!c->source[s])
-            continue;
-        enum route_fault r = k->state[s] != 0 ? (enum route_fault)(k->state[s] - 1) : walk(c, k, s);
-        if (r == ROUTE_OK) {
-            if (k->depth[s] > k->max_hops)
-                k->max_hops = k->depth[s];
-            if (c->hist && k->depth[s] < VHOPS)
-                c->hist[(size_t)lid * VHOPS + k->depth[s]]++;
-            continue;
-        }
-        bool wired = attached && c->part[s] == c->part[sw];
-        if (wired)
-            k->unreached++;
-        else
-            k->disconnected++;
-        // Without a path of cables nothing can arrive; but nothing may circle either.
-        if (wired || r == ROUTE_LOOP)
-            note_fault(k, r, s, lid);
-    }
-    note_turns(c, k, next);
-    if (k->turns)
-        note_all(c, k, next);
-    for (uint32_t v = 0; c->keep && v < c->n; v++) {
-        if (k->state[v] == ROUTE_OK + 1)
-            tables_row(c->keep, v)[lid] = next[v];
-    }
-}
-
-// The entries of one block of LIDs, destination by destination.
-static void turn_block(const struct vcables *c, uint8_t *restrict next, uint32_t lid0)
-{
-    uint8_t tile[BLOCK][BLOCK];
-    for (uint32_t s0 = 0; s0 < c->n; s0 += BLOCK) {
-        uint32_t m = c->n - s0 < BLOCK ? c->n - s0 : BLOCK;
-        for (uint32_t i = 0; i < m; i++) {
-            if (lid0 < c->t->lids)
-                memcpy(tile[i], tables_row(c->t, s0 + i) + lid0, BLOCK);
-            else
-                memset(tile[i], LFT_DROP, BLOCK);
-        }
-        for (uint32_t l = 0; l < BLOCK; l++) {
-            for (uint32_t i = 0; i < m; i++)
-                next[l * (size_t)c->n + s0 + i] = tile[i][l];
-        }
-    }
-}
-
 static void prove_task(void *arg, unsigned i)
 {
     struct job *j = arg;
     struct vtask *k = &j->task[i];
-    const struct vcables *c = &j->c;
-    uint32_t from = (uint32_t)((uint64_t)j->num_blocks * i / j->num_tasks);
-    uint32_t to = (uint32_t)((uint64_t)j->num_blocks * (i + 1) / j->num_tasks);
-    for (uint32_t b = from; b < to; b++) {
-        uint32_t lid0 = b * BLOCK, present = 0;
-        for (uint32_t l = 0; l < BLOCK; l++)
-            present += vpresent(c->f, lid0 + l);
-        if (present == 0)
-            continue;
-        turn_block(c, k->next, lid0);
-        for (uint32_t l = 0; l < BLOCK; l++) {
-            if (vpresent(c->f, lid0 + l))
-                vprove_lid(c, k, k->next + l * (size_t)c->n, (uint16_t)(lid0 + l));
+    uint32_t part;
+    while ((part = atomic_fetch_add_explicit(&j->taken, 1, memory_order_relaxed)) < j->num_parts) {
+        k->num_lids = 0;
+        for (uint32_t lid = part * VLIDS; lid < (part + 1) * VLIDS; lid++) {
+            if (vpresent(j->c.f, lid))
+                k->lid[k->num_lids++] = (uint16_t)lid;
         }
+        vwalk_to(&j->c, k);
     }
+    vwalk_end(&j->c, k);
 }
 
 // --- dependencies ---
 
-// The next channel after `from` bits of channel chan's set: LINK_DEAD at the end.
-static uint32_t next_dep(const struct vcables *c, const uint64_t *dep, size_t chan, uint32_t *at)
+// The next channel after chan that is not done with: LINK_DEAD at the end.
+static uint32_t next_dep(const struct vcables *c, const uint64_t *dep, const uint64_t *done, size_t chan)
 {
-    while (*at < c->words * 64) {
-        uint64_t w = dep[chan * c->words + *at / 64] >> (*at % 64);
-        if (w == 0) {
-            *at = (*at / 64 + 1) * 64;
-            continue;
-        }
-        *at += (uint32_t)__builtin_ctzll(w) + 1;
-        uint32_t v = c->link[chan];
-        return v * c->ports + *at; // bit 0 is port 1
+    uint32_t v = c->link[chan];
+    for (uint32_t i = 0; i < c->words && v < c->n; i++) {
+        uint64_t left = dep[chan * c->words + i] & ~done[(size_t)v * c->words + i];
+        if (left != 0) // bit 0 is port 1
+            return v * c->ports + i * 64 + (uint32_t)__builtin_ctzll(left) + 1;
     }
     return LINK_DEAD;
+}
+
+static uint64_t *channel_word(const struct vcables *c, uint64_t *set, size_t chan, uint64_t *ret_bit)
+{
+    size_t port = chan % c->ports - 1;
+    *ret_bit = 1ULL << (port % 64);
+    return set + chan / c->ports * c->words + port / 64;
 }
 
 // A cycle of channels, its length in *ret_n, or NULL.
 uint32_t *vfind_cycle(const struct vcables *c, const uint64_t *dep, struct arena *a, uint32_t *ret_n)
 {
-    size_t chans = (size_t)c->n * c->ports;
-    uint8_t *colour = arena_alloc(a, chans + 1); // 1 on the stack, 2 done
-    uint32_t *stack = ARENA_NEW_N(a, chans + 1, uint32_t);
-    uint32_t *at = ARENA_NEW_N(a, chans + 1, uint32_t);
-    for (uint32_t start = 0; start < chans; start++) {
-        if (colour[start] != 0 || c->link[start] >= c->n)
+    size_t words = (size_t)c->n * c->words;
+    uint64_t *done = ARENA_NEW_N(a, words + 1, uint64_t), *on_stack = ARENA_NEW_N(a, words + 1, uint64_t);
+    uint32_t *stack = ARENA_NEW_N(a, (size_t)c->n * c->ports + 1, uint32_t);
+    uint64_t bit;
+    for (uint32_t start = 0; start < c->n * c->ports; start++) {
+        if (c->link[start] >= c->n || (*channel_word(c, done, start, &bit) & bit))
             continue;
-        uint32_t top = 0;
+        uint32_t top = 0, y;
         stack[0] = start;
-        at[0] = 0;
-        colour[start] = 1;
+        *channel_word(c, on_stack, start, &bit) |= bit;
         for (;;) {
-            uint32_t y = next_dep(c, dep, stack[top], &at[top]);
-            if (y == LINK_DEAD) {
-                colour[stack[top]] = 2;
+            if ((y = next_dep(c, dep, done, stack[top])) == LINK_DEAD) {
+                *channel_word(c, done, stack[top], &bit) |= bit;
+                *channel_word(c, on_stack, stack[top], &bit) &= ~bit;
                 if (top-- == 0)
                     break;
-                continue;
-            }
-            if (colour[y] == 2)
-                continue;
-            if (colour[y] == 1) {
+            } else if (*channel_word(c, on_stack, y, &bit) & bit) {
                 uint32_t i = top;
                 while (stack[i] != y)
                     i--;
                 *ret_n = top + 1 - i;
                 return stack + i;
+            } else {
+                *channel_word(c, on_stack, y, &bit) |= bit;
+                stack[++top] = y;
             }
-            colour[y] = 1;
-            stack[++top] = y;
-            at[top] = 0;
         }
     }
     return NULL;
@@ -425,19 +281,21 @@ static void cycle_text(const struct vcables *c, const uint32_t *cycle, uint32_t 
 
 // --- together ---
 
-void vtask_new(const struct vcables *c, struct vtask *k)
+static uint32_t ones(uint64_t x) // without a processor's own: this is built for any
 {
-    size_t chans = (size_t)c->n * c->ports + 1;
-    k->a = arena_new();
-    k->dep = ARENA_NEW_N(k->a, chans * c->words, uint64_t);
-    k->used = ARENA_NEW_N(k->a, chans / 64 + 1, uint64_t);
-    if (c->hist)
-        k->turns = ARENA_NEW_N(k->a, chans * c->words, uint64_t);
-    k->next = ARENA_NEW_N(k->a, (size_t)c->n * BLOCK + 1, uint8_t);
-    k->state = ARENA_NEW_N(k->a, c->n + 1, uint8_t);
-    k->to = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
-    k->depth = ARENA_NEW_N(k->a, c->n + 1, uint16_t);
-    k->path = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
+    x -= x >> 1 & 0x5555555555555555;
+    x = (x & 0x3333333333333333) + (x >> 2 & 0x3333333333333333);
+    return (uint32_t)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
+}
+
+uint32_t vmerge_bits(uint64_t *to, const uint64_t *from, size_t words)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < words; i++) {
+        to[i] |= from[i];
+        n += ones(to[i]);
+    }
+    return n;
 }
 
 static void merge(struct job *j, struct route_proof *r, struct vfault *first)
@@ -451,19 +309,13 @@ static void merge(struct job *j, struct route_proof *r, struct vfault *first)
         r->disconnected += k->disconnected;
         r->unreached += k->unreached;
         r->max_hops = k->max_hops > r->max_hops ? k->max_hops : r->max_hops;
-        if (first->fault == ROUTE_OK)
+        if (k->first.fault != ROUTE_OK && (first->fault == ROUTE_OK || k->first.lid < first->lid))
             *first = k->first;
-        for (size_t x = 0; i > 0 && x < chans * c->words; x++)
-            k0->dep[x] |= k->dep[x];
-        for (size_t x = 0; i > 0 && k0->turns && x < chans * c->words; x++)
-            k0->turns[x] |= k->turns[x];
-        for (size_t x = 0; i > 0 && x <= chans / 64; x++)
-            k0->used[x] |= k->used[x];
+        r->dependencies = vmerge_bits(k0->dep, k->dep, chans * c->words);
+        r->channels = vmerge_bits(k0->used, k->used, chans / 64 + 1);
+        if (i > 0 && k0->turns)
+            vmerge_bits(k0->turns, k->turns, chans * c->words);
     }
-    for (size_t x = 0; x < chans * c->words; x++)
-        r->dependencies += (uint32_t)__builtin_popcountll(k0->dep[x]);
-    for (size_t x = 0; x <= chans / 64; x++)
-        r->channels += (uint32_t)__builtin_popcountll(k0->used[x]);
 }
 
 static void conclude(struct job *j, const struct verify_opts *o, struct route_proof *r, struct arena *a)
@@ -488,14 +340,15 @@ static void prove(const struct fabric *f, const struct fabric_tables *t, const s
                   struct fabric_tables *keep, struct route_proof *ret, struct route_proof_state **ret_state)
 {
     struct arena *a = arena_new();
-    struct job j = {.c = {.f = f, .t = t, .keep = keep}, .num_blocks = f->top_lid / BLOCK + 1u};
+    struct job j = {.c = {.f = f, .t = t, .keep = keep}, .num_parts = f->top_lid / VLIDS + 1u};
     vread_cables(&j.c, o, a);
     vfind_parts(&j.c, a);
+    vwalk_prepare(&j.c, a);
     if (ret_state)
         j.c.hist = ARENA_NEW_N(a, ((size_t)f->top_lid + 1) * VHOPS, uint16_t);
     j.num_tasks = o->par && o->par->width > 1 ? o->par->width : 1;
-    if (j.num_tasks > j.num_blocks)
-        j.num_tasks = j.num_blocks;
+    if (j.num_tasks > j.num_parts)
+        j.num_tasks = j.num_parts;
     j.task = ARENA_NEW_N(a, j.num_tasks, struct vtask);
     for (uint32_t i = 0; i < j.num_tasks; i++)
         vtask_new(&j.c, &j.task[i]);

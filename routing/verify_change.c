@@ -158,11 +158,13 @@ static void walk_task(void *arg, unsigned i)
     struct vtask *k = &x->task[i];
     uint32_t from = (uint32_t)((uint64_t)x->num_lids * i / x->num_tasks);
     uint32_t to = (uint32_t)((uint64_t)x->num_lids * (i + 1) / x->num_tasks);
-    for (uint32_t j = from; j < to; j++) {
-        for (uint32_t s = 0; s < x->c.n; s++)
-            k->next[s] = tables_port(x->c.t, s, x->lid[j]);
-        vprove_lid(&x->c, k, k->next, x->lid[j]);
+    while (from < to) {
+        k->num_lids = to - from < VLIDS ? to - from : VLIDS;
+        memcpy(k->lid, x->lid + from, k->num_lids * sizeof(*k->lid));
+        vwalk_to(&x->c, k);
+        from += k->num_lids;
     }
+    vwalk_end(&x->c, k);
 }
 
 // The ports of w that a set names, without those whose cable is not what it was.
@@ -304,12 +306,9 @@ static bool walk_again(struct change *x, struct par *par, struct arena *a)
     for (uint32_t i = 0; i < tasks; i++) {
         struct vtask *k = &x->task[i];
         sound &= k->first.fault == ROUTE_OK && k->unreached == 0 && k->max_hops < VHOPS;
-        for (size_t j = 0; j < chans * c->words; j++)
-            x->s->dep[j] |= k->dep[j];
-        for (size_t j = 0; j < chans * c->words; j++)
-            x->s->turns[j] |= k->turns[j];
-        for (size_t j = 0; j <= chans / 64; j++)
-            x->s->used[j] |= k->used[j];
+        vmerge_bits(x->s->dep, k->dep, chans * c->words);
+        vmerge_bits(x->s->turns, k->turns, chans * c->words);
+        vmerge_bits(x->s->used, k->used, chans / 64 + 1);
         arena_free(k->a);
     }
     return sound;
@@ -333,10 +332,8 @@ static void count(const struct change *x, struct route_proof *r)
         r->pairs += c->num_sources;
         r->disconnected += c->num_sources - arrive; // nothing that has a way is unreached
     }
-    for (size_t i = 0; i < chans * c->words; i++)
-        r->dependencies += (uint32_t)__builtin_popcountll(s->dep[i]);
-    for (size_t i = 0; i <= chans / 64; i++)
-        r->channels += (uint32_t)__builtin_popcountll(s->used[i]);
+    r->dependencies = vmerge_bits(s->dep, s->dep, chans * c->words);
+    r->channels = vmerge_bits(s->used, s->used, chans / 64 + 1);
 }
 
 // --- the state ---
@@ -464,6 +461,7 @@ static bool prove_change(struct change *x, const struct verify_opts *o, struct a
     vfind_parts(&x->c, keep);
     if (!match_switches(x, a))
         return false;
+    vwalk_prepare(&x->c, a);
     x->s = state_for(&x->c, o->all_switches, keep);
     x->c.hist = x->s->hist;
     x->num_tasks = o->par && o->par->width > 1 ? o->par->width : 1;

@@ -26,6 +26,12 @@ struct vcables {
     uint32_t num_sources;
     struct fabric_tables *keep; // gets the entries that arrive; may be NULL
     uint16_t *hist;             // [lid * VHOPS + hops]: sources that arrive so; may be NULL
+    // For the walk, by vwalk_prepare():
+    uint8_t cap;       // bound of an entry: no port
+    uint32_t *hop;     // [switch * (cap + 1) + port]: switch at the far end, or n
+    uint64_t *onward;  // [switch * words]: ports that lead to a switch
+    uint64_t bit[256]; // of a port in its word of a set; 0 for port 0 and for what is no port
+    uint8_t word[256];
 };
 #define VHOPS 16
 
@@ -35,19 +41,30 @@ struct vfault {
     uint16_t lid;
 };
 
+// One switch's entries for the LIDs that are walked to together, and what became of each: nothing yet, how it
+// ends, or hops. Sized so that those of a switch's neighbours stay in the nearest cache.
+#define VLIDS 256
+struct vrow {
+    uint8_t next[VLIDS];
+    uint8_t found[VLIDS];
+};
+
 struct vtask {
     struct arena *a;
     uint64_t pairs, disconnected, unreached;
     uint32_t max_hops;
-    struct vfault first;
-    uint64_t *dep;   // [channel * words]: ports that are left by next
-    uint64_t *used;  // a bit per channel: it carries something
-    uint64_t *turns; // as dep, of all entries, walked over or not; NULL when no state is kept
-    uint8_t *next;   // [64][switch]
-    uint8_t *state;  // per switch: PENDING, or enum route_fault + 1 once known; 0 not visited
-    uint32_t *to;    // per switch: the next one, or LINK_*
-    uint16_t *depth; // links between switches up to the end
-    uint32_t *path;
+    struct vfault first; // of the lowest LID, and of it the lowest switch
+    uint64_t *dep;       // [channel * words]: ports that are left by next
+    uint64_t *used;      // a bit per channel: it carries something
+    uint64_t *turns;     // as dep, of all entries, walked over or not; NULL when no state is kept
+    uint8_t *carries;    // as used, a byte per channel
+    struct vrow *row;    // per switch, and one for where no switch is
+    uint32_t *path, *hops;
+    // LIDs, ascending, and the switches where they hang.
+    uint32_t num_lids;
+    uint16_t lid[VLIDS];
+    uint32_t end[VLIDS];
+    uint16_t count[VHOPS][VLIDS]; // sources that arrive after so many hops
 };
 
 void vread_cables(struct vcables *c, const struct verify_opts *o, struct arena *a);
@@ -58,11 +75,16 @@ static inline bool vpresent(const struct fabric *f, uint32_t lid)
 {
     return lid > 0 && lid <= f->top_lid && f->lid_port[lid] != ID_NONE;
 }
+// After vread_cables().
+void vwalk_prepare(struct vcables *c, struct arena *a);
 void vtask_new(const struct vcables *c, struct vtask *k);
-// next: the entries of all switches for the LID.
-void vprove_lid(const struct vcables *c, struct vtask *k, const uint8_t *next, uint16_t lid);
+// Walks to the LIDs of k->lid, each that of some port. Any number of times; then vwalk_end().
+void vwalk_to(const struct vcables *c, struct vtask *k);
+void vwalk_end(const struct vcables *c, struct vtask *k);
 // A cycle of channels, its length in *ret_n, or NULL.
 uint32_t *vfind_cycle(const struct vcables *c, const uint64_t *dep, struct arena *a, uint32_t *ret_n);
+// to |= from; the number of bits that are set then.
+uint32_t vmerge_bits(uint64_t *to, const uint64_t *from, size_t words);
 static inline uint32_t vfar_end(const struct vcables *c, uint32_t sw, uint8_t port)
 {
     return port < c->ports ? c->link[(size_t)sw * c->ports + port]
