@@ -9,13 +9,37 @@
 
 struct arena;
 
+// Virtual lanes beside the tables: one for each pair of switches, the same in both directions, as a packet's
+// answer goes back on the service level that it came by. All LIDs that hang on a switch share its lanes: a
+// packet from an end port on switch a to a LID on switch b, and back, goes by lane lanes_get(a, b) on all
+// cables between switches. Immutable once given to tables; reference-counted.
+struct fabric_lanes {
+    uint32_t num_switches, num_lanes; // lanes 0 .. num_lanes - 1 are in use
+    size_t stride;                    // bytes of a row
+    uint8_t *pair;                    // [a * stride + b / 2]: low half for even b
+};
+#define LANES_MAX 8
+#define LANE_NONE 15 // nothing is sent between these two but on VL15
+
+static inline unsigned lanes_get(const struct fabric_lanes *l, uint32_t a, uint32_t b)
+{
+    return l->pair[a * l->stride + b / 2] >> (b % 2 * 4) & 15;
+}
+struct fabric_lanes *lanes_new(uint32_t num_switches);                         // all LANE_NONE; one reference
+void lanes_set(struct fabric_lanes *l, uint32_t a, uint32_t b, unsigned lane); // both directions
+struct fabric_lanes *lanes_ref(const struct fabric_lanes *l);
+void lanes_unref(const struct fabric_lanes *l); // NULL is fine
+// Whether both say the same of every pair; NULL says lane 0 of all.
+bool lanes_equal(const struct fabric_lanes *a, const struct fabric_lanes *b);
+
 struct fabric_tables {
     uint32_t num_switches;
-    uint32_t lids;       // entries per switch, a multiple of LFT_BLOCK
-    uint16_t top_lid;    // highest LID with a meaning
-    uint8_t *lft;        // num_switches * lids
-    char engine[16];     // what made it: "updn", "minhop", "adopted", "file"
-    uint64_t generation; // of the fabric it was made for
+    uint32_t lids;                    // entries per switch, a multiple of LFT_BLOCK
+    uint16_t top_lid;                 // highest LID with a meaning
+    uint8_t *lft;                     // num_switches * lids
+    char engine[16];                  // what made it: "updn", "minhop", "adopted", "file"
+    uint64_t generation;              // of the fabric it was made for
+    const struct fabric_lanes *lanes; // NULL: everything goes by one lane, 0. The tables hold one reference
 };
 
 static inline uint8_t *tables_row(const struct fabric_tables *t, uint32_t sw)
@@ -32,9 +56,11 @@ struct fabric_tables *tables_new(const struct fabric *f, uint16_t top_lid, const
 // The same with entries that are nothing yet: the caller fills every row to its end.
 struct fabric_tables *tables_new_unset(const struct fabric *f, uint16_t top_lid, const char *engine);
 // A writable copy re-indexed for fabric `f` (switches matched by GUID over `from_fabric`; rows of new
-// switches are LFT_DROP).
+// switches are LFT_DROP), lanes too (LANE_NONE for new switches).
 struct fabric_tables *tables_copy_for(const struct fabric_tables *from, const struct fabric *from_fabric,
                                       const struct fabric *f, uint16_t top_lid);
+// Before sealing; takes the reference. Those that were there are let go.
+void tables_set_lanes(struct fabric_tables *t, const struct fabric_lanes *l);
 void tables_seal(struct fabric_tables *t, bool protect);
 // Any thread: a worker may hand on tables that the loop holds too.
 struct fabric_tables *tables_ref(const struct fabric_tables *t);

@@ -88,6 +88,7 @@ static void column(struct rrepair *r, uint16_t lid, const struct place *at, cons
     case ROUTE_UPDN:
         rrepair_column(r, lid, at->sw, seed, seeds, all);
         break;
+    case ROUTE_SSSP: // lanes are another matter: see sssp.h
     case ROUTE_MINHOP:
         rrepair_minhop(r, lid, at->sw);
         break;

@@ -25,7 +25,8 @@ static const char *const engine_names[] = {[ROUTE_AUTO] = "auto",
                                            [ROUTE_UPDN] = "updn",
                                            [ROUTE_MINHOP] = "minhop",
                                            [ROUTE_FILE] = "file",
-                                           [ROUTE_RAIL] = "rail"};
+                                           [ROUTE_RAIL] = "rail",
+                                           [ROUTE_SSSP] = "sssp"};
 
 const char *route_engine_name(enum route_engine e)
 {
@@ -113,8 +114,16 @@ static int compute(const struct fabric *f, const struct route_opts *o, enum rout
         return rc;
     struct route_result r = {.engine = engine};
     r.tables = blank_tables(f, route_engine_name(engine), o->par);
-    rfill(&g, &order, engine, o->par, a, r.tables);
-    explain(&g, &order, o, engine, main_component(&g, a), &r);
+    if (engine == ROUTE_SSSP) {
+        rc = rsssp_compute(&g, &order, o, a, r.tables, r.why, sizeof(r.why), e);
+        if (rc) {
+            tables_unref(r.tables);
+            return rc;
+        }
+    } else {
+        rfill(&g, &order, engine, o->par, a, r.tables);
+        explain(&g, &order, o, engine, main_component(&g, a), &r);
+    }
     tables_seal(r.tables, false);
     *ret = r;
     return 0;

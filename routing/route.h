@@ -23,6 +23,7 @@ enum route_engine {
     ROUTE_MINHOP, // shortest paths, balanced; may have credit loops: only on request, and the proof says so
     ROUTE_FILE,   // tables read from an LFT dump
     ROUTE_RAIL,   // trees, complete or not: updn's paths, spread so that what shares no end meets on no cable
+    ROUTE_SSSP,   // shortest paths on any topology, spread; virtual lanes such that each has no cycle
 };
 const char *route_engine_name(enum route_engine e);
 int route_engine_parse(const char *name, enum route_engine *ret); // -EINVAL
@@ -33,6 +34,7 @@ struct route_opts {
     uint32_t num_roots;
     const char *file_text; // ROUTE_FILE: the dump
     size_t file_len;
+    uint8_t lanes;   // ROUTE_SSSP: at most so many, 1..8; 0 = as many as every cable between switches has
     struct par *par; // NULL = serial
 };
 
@@ -84,7 +86,8 @@ enum route_fault {
     ROUTE_DEAD_PORT,   // entry leads to a port without a usable link, or that does not exist
     ROUTE_WRONG_END,   // arrives at another node
     ROUTE_LOOP,        // forwarding loop
-    ROUTE_CREDIT_LOOP, // cycle in the channel dependency graph (one VL)
+    ROUTE_CREDIT_LOOP, // cycle in the channel dependency graph, of one lane where tables have lanes
+    ROUTE_NO_LANE,     // tables with lanes: a pair of switches between which packets go has none that exists
 };
 struct route_proof {
     bool ok;

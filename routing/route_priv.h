@@ -153,6 +153,11 @@ void rfill(struct rgraph *g, const struct rorder *o, enum route_engine engine, s
 void rfill_general(struct rgraph *g, const struct rorder *o, enum route_engine engine, struct arena *a,
                    struct fabric_tables *t);
 
+// sssp.c: fills blank tables and gives them lanes; why: in words. -ENOSPC when there are not lanes enough,
+// -E2BIG for too many switches.
+int rsssp_compute(const struct rgraph *g, const struct rorder *o, const struct route_opts *opts,
+                  struct arena *a, struct fabric_tables *t, char *why, size_t size, struct err *e);
+
 // file.c
 int rfile_read(const struct fabric *f, const char *text, size_t len, struct fabric_tables **ret,
                struct err *e);

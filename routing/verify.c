@@ -229,6 +229,8 @@ static const char *fault_text(enum route_fault r)
         return "which was passed before: a loop";
     case ROUTE_CREDIT_LOOP:
         return "credit loop";
+    case ROUTE_NO_LANE:
+        return "no lane";
     }
     return "?";
 }
@@ -323,10 +325,15 @@ static void conclude(struct job *j, const struct verify_opts *o, struct route_pr
     struct vfault first = {.fault = ROUTE_OK};
     uint32_t n = 0;
     merge(j, r, &first);
-    uint32_t *cycle = vfind_cycle(&j->c, j->task[0].dep, a, &n);
-    r->fault = first.fault;
-    r->credit_loop = cycle != NULL;
-    if (r->fault == ROUTE_OK && cycle && !o->allow_credit_loops)
+    enum route_fault lanes = ROUTE_OK;
+    uint32_t *cycle = NULL;
+    if (j->c.t->lanes)
+        lanes = vlanes_prove(&j->c, o->par, r->counter_example, sizeof(r->counter_example));
+    else
+        cycle = vfind_cycle(&j->c, j->task[0].dep, a, &n);
+    r->fault = first.fault != ROUTE_OK || lanes != ROUTE_NO_LANE ? first.fault : lanes;
+    r->credit_loop = cycle != NULL || lanes == ROUTE_CREDIT_LOOP;
+    if (r->fault == ROUTE_OK && r->credit_loop && !o->allow_credit_loops)
         r->fault = ROUTE_CREDIT_LOOP;
     r->ok = r->fault == ROUTE_OK;
     if (first.fault != ROUTE_OK)
@@ -359,7 +366,7 @@ static void prove(const struct fabric *f, const struct fabric_tables *t, const s
             prove_task(&j, i);
     }
     conclude(&j, o, ret, a);
-    if (ret_state && ret->ok && !ret->credit_loop && ret->max_hops < VHOPS)
+    if (ret_state && ret->ok && !ret->credit_loop && ret->max_hops < VHOPS && !t->lanes)
         *ret_state = vstate_new(&j.c, &j.task[0], o->all_switches);
     for (uint32_t i = 0; i < j.num_tasks; i++)
         arena_free(j.task[i].a);
@@ -400,6 +407,8 @@ struct fabric_tables *route_salvage(const struct fabric *f, const struct fabric_
     struct fabric_tables *keep = tables_new(f, f->top_lid, t->engine);
     *ret = (struct route_proof){.ok = true};
     prove(f, t, &all, keep, ret, NULL);
+    if (t->lanes)
+        tables_set_lanes(keep, lanes_ref(t->lanes));
     tables_seal(keep, false);
     route_verify(f, keep, o, ret);
     bool sound = ret->ok || ret->fault == ROUTE_NO_ENTRY;

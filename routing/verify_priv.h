@@ -85,6 +85,8 @@ void vwalk_end(const struct vcables *c, struct vtask *k);
 uint32_t *vfind_cycle(const struct vcables *c, const uint64_t *dep, struct arena *a, uint32_t *ret_n);
 // to |= from; the number of bits that are set then.
 uint32_t vmerge_bits(uint64_t *to, const uint64_t *from, size_t words);
+// verify_lanes.c: what is wrong with the lanes of c->t, which has some; ROUTE_OK, or `text` says what.
+enum route_fault vlanes_prove(const struct vcables *c, struct par *par, char *text, size_t size);
 static inline uint32_t vfar_end(const struct vcables *c, uint32_t sw, uint8_t port)
 {
     return port < c->ports ? c->link[(size_t)sw * c->ports + port]
