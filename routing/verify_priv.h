@@ -49,6 +49,16 @@ struct vrow {
     uint8_t found[VLIDS];
 };
 
+// A switch whose row was looked at entry by entry, and what its entries make: another one with the same
+// entries over the same cables need not be looked at so.
+#define VTWINS 128
+struct vtwin {
+    uint32_t sw;   // ID_NONE: none
+    bool walked;   // it is a source, and all entries lead on and arrive
+    uint64_t *dep; // [port * words]: ports that are left by next
+    uint8_t *used; // per port: it is some entry's
+};
+
 struct vtask {
     struct arena *a;
     uint64_t pairs, disconnected, unreached;
@@ -57,9 +67,10 @@ struct vtask {
     uint64_t *dep;       // [channel * words]: ports that are left by next
     uint64_t *used;      // a bit per channel: it carries something
     uint64_t *turns;     // as dep, of all entries, walked over or not; NULL when no state is kept
-    uint8_t *carries;    // as used, a byte per channel
+    uint8_t *carries;    // as used, a byte per channel, and more: ports that lead to no switch
     struct vrow *row;    // per switch, and one for where no switch is
     uint32_t *path, *hops;
+    struct vtwin twin[VTWINS]; // by where the first entry leads
     // LIDs, ascending, and the switches where they hang.
     uint32_t num_lids;
     uint16_t lid[VLIDS];

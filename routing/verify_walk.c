@@ -60,6 +60,10 @@ void vtask_new(const struct vcables *c, struct vtask *k)
     k->row = ARENA_NEW_N(k->a, c->n + 1, struct vrow);
     k->path = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
     k->hops = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
+    for (uint32_t i = 0; i < VTWINS; i++) {
+        k->twin[i].dep = ARENA_NEW_N(k->a, (c->cap + 1u) * c->words, uint64_t);
+        k->twin[i].used = ARENA_NEW_N(k->a, c->cap + 1u, uint8_t);
+    }
 }
 
 // --- the walk ---
@@ -77,7 +81,7 @@ static void load_rows(const struct vcables *c, struct vtask *k)
             r->next[l] = tables_port(t, v, k->lid[l]);
         for (uint32_t l = 0; l < VLIDS; l++)
             r->next[l] = r->next[l] < c->cap ? r->next[l] : c->cap;
-        memset(r->found, UNSEEN, sizeof(r->found));
+        memset(r->found, UNSEEN, m);
     }
 }
 
@@ -142,31 +146,50 @@ static void note_fault(const struct vcables *c, struct vtask *k, uint32_t s, uin
         k->first = (struct vfault){fault, s, k->lid[l]};
 }
 
-// To all LIDs from one source.
-static inline __attribute__((always_inline)) void walk_from(const struct vcables *c, struct vtask *k,
-                                                            uint32_t s, uint32_t words)
+// Looks at a row entry by entry: what it makes goes to x. For a source follows them, too, and says whether x
+// can stand for others: no entry ends there or is at fault.
+static inline __attribute__((always_inline)) bool look(const struct vcables *c, struct vtask *k, uint32_t s,
+                                                       struct vtwin *x, bool source, uint32_t words)
 {
     struct vrow *row = k->row, *me = row + s;
     const uint32_t *hop = c->hop + (size_t)s * (c->cap + 1u);
     const uint64_t *bit = c->bit;
-    size_t chan = (size_t)s * c->ports;
-    uint64_t *dep = k->dep + chan * words;
-    uint8_t *carries = k->carries + chan;
+    uint64_t *dep = x->dep;
+    uint8_t *used = x->used;
+    bool sound = source;
+    memset(dep, 0, (c->cap + 1u) * words * sizeof(*dep));
+    memset(used, 0, c->cap + 1u);
     for (uint32_t l = 0, m = k->num_lids; l < m; l++) {
         uint32_t out = me->next[l];
         const struct vrow *far = row + hop[out];
+        uint8_t then = far->next[l]; // 0 beside a switch
+        dep[out * words + word_of(c, words, then)] |= bit[then];
+        used[out] = 1;
+        if (!source)
+            continue;
         unsigned code = far->found[l];
-        if (__builtin_expect(!KNOWN(code), 0)) {
-            code = follow(c, k, s, l);
-            if (code < ARRIVES)
-                note_fault(c, k, s, l, code);
+        if (__builtin_expect(KNOWN(code), 1)) {
+            me->found[l] = (uint8_t)(code + 1);
             continue;
         }
-        uint8_t then = far->next[l];
-        me->found[l] = (uint8_t)(code + 1);
-        carries[out] = 1;
-        dep[out * words + word_of(c, words, then)] |= bit[then];
+        code = follow(c, k, s, l);
+        sound &= code > ARRIVES;
+        if (code < ARRIVES)
+            note_fault(c, k, s, l, code);
     }
+    return sound;
+}
+
+// Whether x has the same entries over the same cables.
+static bool is_twin(const struct vcables *c, const struct vtask *k, uint32_t s, const struct vtwin *x)
+{
+    if (x->sw == ID_NONE || memcmp(k->row[s].next, k->row[x->sw].next, k->num_lids) != 0)
+        return false;
+    const uint32_t *a = c->hop + (size_t)s * (c->cap + 1u), *b = c->hop + (size_t)x->sw * (c->cap + 1u);
+    uint32_t differ = 0;
+    for (uint32_t p = 0; p <= c->cap; p++)
+        differ |= (a[p] ^ b[p]) & -(uint32_t)x->used[p];
+    return differ == 0;
 }
 
 // How far the farthest source is whose hops are more than a byte counts.
@@ -216,33 +239,42 @@ static uint8_t count_hops(struct vtask *k, const struct vrow *r, bool hist)
     return most;
 }
 
-// The turns that all entries make, walked over or not: what packets can do that start or change over midway.
-// Those of sources are walked over, all of them.
-static inline __attribute__((always_inline)) void note_all(const struct vcables *c, struct vtask *k,
-                                                           uint32_t s, uint32_t words)
+// One switch: a source, or one whose entries are noted only: what packets can do that start there or change
+// over midway.
+static inline __attribute__((always_inline)) void one_switch(const struct vcables *c, struct vtask *k,
+                                                             uint32_t s, uint32_t words)
 {
-    const struct vrow *row = k->row, *me = row + s;
+    bool source = c->source[s];
+    struct vrow *row = k->row;
     const uint32_t *hop = c->hop + (size_t)s * (c->cap + 1u);
-    const uint64_t *bit = c->bit;
-    uint64_t *turns = k->turns + (size_t)s * c->ports * words;
-    for (uint32_t l = 0, m = k->num_lids; l < m; l++) {
-        uint32_t out = me->next[l];
-        uint8_t then = row[hop[out]].next[l]; // 0 beside a switch
-        turns[out * words + word_of(c, words, then)] |= bit[then];
+    struct vtwin *x = &k->twin[hop[row[s].next[0]] % VTWINS];
+    if ((source && !x->walked) || !is_twin(c, k, s, x)) {
+        x->sw = ID_NONE;
+        x->walked = source ? look(c, k, s, x, true, words) : look(c, k, s, x, false, words);
+        x->sw = s;
+    } else if (source) {
+        memcpy(row[s].found, row[x->sw].found, k->num_lids);
     }
+    uint64_t *dep = (source ? k->dep : k->turns) + (size_t)s * c->ports * words;
+    for (uint32_t i = 0; i < c->ports * words; i++)
+        dep[i] |= x->dep[i];
+    for (uint32_t p = 0; source && p < c->ports; p++)
+        k->carries[(size_t)s * c->ports + p] |= x->used[p];
 }
 
 static inline __attribute__((always_inline)) void walk(const struct vcables *c, struct vtask *k,
                                                        uint32_t words)
 {
     uint8_t most = 0;
+    for (uint32_t i = 0; i < VTWINS; i++)
+        k->twin[i].sw = ID_NONE;
     for (uint32_t s = 0; s < c->n; s++) {
+        if (!c->source[s] && !k->turns)
+            continue;
+        one_switch(c, k, s, words);
         if (c->source[s]) {
-            walk_from(c, k, s, words);
             uint8_t hops = count_hops(k, &k->row[s], c->hist != NULL);
             most = hops > most ? hops : most;
-        } else if (k->turns) {
-            note_all(c, k, s, words);
         }
     }
     count_max(c, k, most);
@@ -283,7 +315,7 @@ void vwalk_end(const struct vcables *c, struct vtask *k)
     size_t chans = (size_t)c->n * c->ports;
     for (size_t x = 0; x < chans; x++) {
         uint32_t w = c->link[x];
-        k->used[x / 64] |= (uint64_t)k->carries[x] << (x % 64);
+        k->used[x / 64] |= (uint64_t)(k->carries[x] && w < c->n) << (x % 64);
         for (uint32_t i = 0; i < c->words && w < c->n; i++) {
             uint64_t onward = c->onward[(size_t)w * c->words + i];
             k->dep[x * c->words + i] &= onward;
