@@ -53,10 +53,12 @@ struct vrow {
 // entries over the same cables need not be looked at so.
 #define VTWINS 128
 struct vtwin {
-    uint32_t sw;   // ID_NONE: none
-    bool walked;   // it is a source, and all entries lead on and arrive
-    uint64_t *dep; // [port * words]: ports that are left by next
-    uint8_t *used; // per port: it is some entry's
+    uint32_t sw;    // ID_NONE: none
+    uint32_t far;   // where its first entry leads
+    bool walked;    // it is a source, and all entries lead on and arrive
+    uint64_t *dep;  // [port * words]: ports that are left by next
+    uint64_t *dep2; // the same of every other entry, until they are put together
+    uint8_t *used;  // per port: it is some entry's
 };
 
 struct vtask {
@@ -70,7 +72,9 @@ struct vtask {
     uint8_t *carries;    // as used, a byte per channel, and more: ports that lead to no switch
     struct vrow *row;    // per switch, and one for where no switch is
     uint32_t *path, *hops;
-    struct vtwin twin[VTWINS]; // by where the first entry leads
+    uint8_t *twin_at; // [far]: the last one; may be another one's by now
+    uint32_t num_twins;
+    struct vtwin twin[VTWINS]; // the last so many
     // LIDs, ascending, and the switches where they hang.
     uint32_t num_lids;
     uint16_t lid[VLIDS];

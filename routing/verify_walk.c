@@ -60,8 +60,10 @@ void vtask_new(const struct vcables *c, struct vtask *k)
     k->row = ARENA_NEW_N(k->a, c->n + 1, struct vrow);
     k->path = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
     k->hops = ARENA_NEW_N(k->a, c->n + 1, uint32_t);
+    k->twin_at = ARENA_NEW_N(k->a, c->n + 1, uint8_t);
     for (uint32_t i = 0; i < VTWINS; i++) {
         k->twin[i].dep = ARENA_NEW_N(k->a, (c->cap + 1u) * c->words, uint64_t);
+        k->twin[i].dep2 = ARENA_NEW_N(k->a, (c->cap + 1u) * c->words, uint64_t);
         k->twin[i].used = ARENA_NEW_N(k->a, c->cap + 1u, uint8_t);
     }
 }
@@ -146,37 +148,60 @@ static void note_fault(const struct vcables *c, struct vtask *k, uint32_t s, uin
         k->first = (struct vfault){fault, s, k->lid[l]};
 }
 
-// Looks at a row entry by entry: what it makes goes to x. For a source follows them, too, and says whether x
-// can stand for others: no entry ends there or is at fault.
+static void or_words(uint64_t *restrict to, const uint64_t *restrict from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        to[i] |= from[i];
+}
+
+static void or_bytes(uint8_t *restrict to, const uint8_t *restrict from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        to[i] |= from[i];
+}
+
+// One entry of a row: what it makes goes to dep. Of a source's row it is followed, too; false where no other
+// row may rely on that: it ends here or is at fault.
+static inline __attribute__((always_inline)) bool look_at(const struct vcables *c, struct vtask *k,
+                                                          uint32_t s, uint32_t l, uint64_t *dep,
+                                                          uint8_t *used, bool source, uint32_t words)
+{
+    struct vrow *me = k->row + s;
+    uint32_t out = me->next[l];
+    const struct vrow *far = k->row + c->hop[(size_t)s * (c->cap + 1u) + out];
+    uint8_t then = far->next[l]; // 0 beside a switch
+    unsigned code = far->found[l];
+    dep[out * words + word_of(c, words, then)] |= c->bit[then];
+    used[out] = 1;
+    if (!source)
+        return false;
+    if (__builtin_expect(KNOWN(code), 1)) {
+        me->found[l] = (uint8_t)(code + 1);
+        return true;
+    }
+    code = follow(c, k, s, l);
+    if (code < ARRIVES)
+        note_fault(c, k, s, l, code);
+    return code > ARRIVES;
+}
+
+// Into two sets in turns: entries side by side often leave by the same port, and would wait for each other.
 static inline __attribute__((always_inline)) bool look(const struct vcables *c, struct vtask *k, uint32_t s,
                                                        struct vtwin *x, bool source, uint32_t words)
 {
-    struct vrow *row = k->row, *me = row + s;
-    const uint32_t *hop = c->hop + (size_t)s * (c->cap + 1u);
-    const uint64_t *bit = c->bit;
-    uint64_t *dep = x->dep;
-    uint8_t *used = x->used;
-    bool sound = source;
-    memset(dep, 0, (c->cap + 1u) * words * sizeof(*dep));
-    memset(used, 0, c->cap + 1u);
-    for (uint32_t l = 0, m = k->num_lids; l < m; l++) {
-        uint32_t out = me->next[l];
-        const struct vrow *far = row + hop[out];
-        uint8_t then = far->next[l]; // 0 beside a switch
-        dep[out * words + word_of(c, words, then)] |= bit[then];
-        used[out] = 1;
-        if (!source)
-            continue;
-        unsigned code = far->found[l];
-        if (__builtin_expect(KNOWN(code), 1)) {
-            me->found[l] = (uint8_t)(code + 1);
-            continue;
-        }
-        code = follow(c, k, s, l);
-        sound &= code > ARRIVES;
-        if (code < ARRIVES)
-            note_fault(c, k, s, l, code);
+    uint64_t *dep = x->dep, *dep2 = x->dep2;
+    uint32_t l = 0, m = k->num_lids, size = (c->cap + 1u) * words;
+    bool sound = true;
+    memset(dep, 0, size * sizeof(*dep));
+    memset(dep2, 0, size * sizeof(*dep));
+    memset(x->used, 0, c->cap + 1u);
+    for (; l + 1 < m; l += 2) {
+        sound &= look_at(c, k, s, l, dep, x->used, source, words);
+        sound &= look_at(c, k, s, l + 1, dep2, x->used, source, words);
     }
+    if (l < m)
+        sound &= look_at(c, k, s, l, dep, x->used, source, words);
+    or_words(dep, dep2, size);
     return sound;
 }
 
@@ -247,19 +272,20 @@ static inline __attribute__((always_inline)) void one_switch(const struct vcable
     bool source = c->source[s];
     struct vrow *row = k->row;
     const uint32_t *hop = c->hop + (size_t)s * (c->cap + 1u);
-    struct vtwin *x = &k->twin[hop[row[s].next[0]] % VTWINS];
-    if ((source && !x->walked) || !is_twin(c, k, s, x)) {
-        x->sw = ID_NONE;
+    uint32_t far = hop[row[s].next[0]];
+    struct vtwin *x = &k->twin[k->twin_at[far]];
+    if (x->far != far || (source && !x->walked) || !is_twin(c, k, s, x)) {
+        k->twin_at[far] = (uint8_t)(k->num_twins++ % VTWINS);
+        x = &k->twin[k->twin_at[far]];
         x->walked = source ? look(c, k, s, x, true, words) : look(c, k, s, x, false, words);
+        x->far = far;
         x->sw = s;
     } else if (source) {
         memcpy(row[s].found, row[x->sw].found, k->num_lids);
     }
-    uint64_t *dep = (source ? k->dep : k->turns) + (size_t)s * c->ports * words;
-    for (uint32_t i = 0; i < c->ports * words; i++)
-        dep[i] |= x->dep[i];
-    for (uint32_t p = 0; source && p < c->ports; p++)
-        k->carries[(size_t)s * c->ports + p] |= x->used[p];
+    or_words((source ? k->dep : k->turns) + (size_t)s * c->ports * words, x->dep, c->ports * words);
+    if (source)
+        or_bytes(k->carries + (size_t)s * c->ports, x->used, c->ports);
 }
 
 static inline __attribute__((always_inline)) void walk(const struct vcables *c, struct vtask *k,
