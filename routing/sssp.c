@@ -80,9 +80,9 @@ int rsssp_compute(const struct rgraph *g, const struct rorder *o, const struct r
     }
     sgraph_build(&x, g, a);
     scolours_find(&x, o, a);
-    sdesign(&x, o, max, a);
+    sdesign(&x, o, opts->num_roots > 0, max, a);
     uint8_t *pair = arena_array(a, (size_t)g->n + 1, (size_t)g->n + 1);
-    sfill(&x, t, pair, opts->par, a);
+    sfill(&x, t, pair, a);
     struct fabric_lanes *l = sassign(&x, t, pair, max, a, &needed);
     if (!l)
         return too_few(g->f, needed, max, least, e);

@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#define SAMPLE 64        // destinations that roots are judged by
-#define LOOKS 400000000u // for a lane, about
+#define SAMPLE 64       // destinations that roots are judged by
+#define LOOKS 10000000u // at a lane, about
 
 struct design {
     struct sgraph *x;
@@ -18,6 +18,8 @@ struct design {
     uint32_t *sample, num_samples;
     uint8_t *covered; // [sample * n]
     uint32_t *root;   // candidates
+    uint64_t *gain;   // of each
+    bool roots_given;
     uint8_t *trial;
     uint32_t *scratch;
 };
@@ -93,29 +95,32 @@ static void judge(struct design *k, uint32_t comp, uint32_t num, uint64_t gain[L
     }
 }
 
-// The root that helps most where nothing covers yet; the first of equals. ID_NONE: none does.
-static uint32_t best_root(struct design *k, uint32_t comp, const uint32_t *root, uint32_t num,
-                          uint64_t *ret_gain)
+// A root that helps where nothing covers yet: of those that help about as much as the best, the one of
+// highest hash, so that a lost cable seldom makes another of it. ID_NONE: none helps.
+static uint32_t best_root(struct design *k, uint32_t comp, uint32_t num, uint64_t margin, uint64_t *ret_gain)
 {
     struct sgraph *x = k->x;
     uint8_t *designed = x->up;
-    uint64_t gain[LANES_MAX], most = 0;
+    uint64_t most = 0, highest = 0;
     uint32_t best = ID_NONE;
     x->up = k->trial;
     for (uint32_t i = 0; i < num; i += LANES_MAX) {
         uint32_t m = num - i < LANES_MAX ? num - i : LANES_MAX;
         for (uint32_t l = 0; l < m; l++)
-            sgraph_direct(x, root[i + l], l, k->scratch);
-        judge(k, comp, m, gain);
-        for (uint32_t l = 0; l < m; l++) {
-            if (gain[l] > most) {
-                most = gain[l];
-                best = root[i + l];
-            }
+            sgraph_direct(x, k->root[i + l], l, k->scratch);
+        judge(k, comp, m, k->gain + i);
+    }
+    x->up = designed;
+    for (uint32_t i = 0; i < num; i++)
+        most = k->gain[i] > most ? k->gain[i] : most;
+    for (uint32_t i = 0; i < num && most > 0; i++) {
+        uint64_t hash = hash_mix64(sgraph_guid(x, k->root[i]) + 1);
+        if (k->gain[i] >= most - most / margin && (best == ID_NONE || hash > highest)) {
+            best = k->root[i];
+            highest = hash;
         }
     }
     *ret_gain = most;
-    x->up = designed;
     return best;
 }
 
@@ -143,20 +148,23 @@ static void design_part(struct design *k, const struct rorder *o, uint32_t comp,
                          : roots > x->n    ? x->n
                                            : (uint32_t)roots,
                          k->root);
-    if (o->tiered[comp])
+    uint64_t gain = 0, blind_gain = 0;
+    if (o->tiered[comp] || k->roots_given)
         take_order(x, o, comp);
-    else
-        sgraph_direct(x, x->at[o->top[comp]], 0, k->scratch);
+    else {
+        uint32_t root = best_root(k, comp, num, 8, &gain);
+        sgraph_direct(x, root == ID_NONE ? x->at[o->top[comp]] : root, 0, k->scratch);
+    }
     uint64_t left = cover(k, comp, 0);
     uint32_t lanes = 1;
     for (; left > 0 && lanes < max; lanes++) {
-        uint64_t gain = 0, blind_gain = 0;
+        gain = blind_gain = 0;
         uint8_t had = x->blind;
         x->blind = 0;
-        uint32_t root = best_root(k, comp, k->root, num, &gain), blind = ID_NONE;
+        uint32_t root = best_root(k, comp, num, 16, &gain), blind = ID_NONE;
         x->blind = 0xff;
         if (x->coloured)
-            blind = best_root(k, comp, k->root, num, &blind_gain);
+            blind = best_root(k, comp, num, 16, &blind_gain);
         x->blind = had;
         if (root == ID_NONE && blind == ID_NONE)
             break;
@@ -175,12 +183,13 @@ static void design_part(struct design *k, const struct rorder *o, uint32_t comp,
     }
 }
 
-void sdesign(struct sgraph *x, const struct rorder *o, uint32_t max, struct arena *a)
+void sdesign(struct sgraph *x, const struct rorder *o, bool roots_given, uint32_t max, struct arena *a)
 {
-    struct design k = {.x = x};
+    struct design k = {.x = x, .roots_given = roots_given};
     stree_init(&k.r, x, a);
     k.scratch = ARENA_NEW_N(a, 2 * (size_t)x->n + 1, uint32_t);
     k.root = ARENA_NEW_N(a, x->n + 1, uint32_t);
+    k.gain = ARENA_NEW_N(a, (size_t)x->n + LANES_MAX, uint64_t);
     k.sample = ARENA_NEW_N(a, x->n + 1, uint32_t);
     k.trial = arena_alloc(a, x->num_chans + 1);
     for (uint32_t comp = 0; comp < x->g->num_comps; comp++) {

@@ -174,6 +174,25 @@ static bool number_classes(struct classes *k, struct arena *a)
     return true;
 }
 
+// Colours in an order that a lost cable seldom changes: by the least hash of any of their channels.
+static void name_colours(struct classes *k, const uint8_t *colour)
+{
+    struct sgraph *x = k->x;
+    uint64_t least[COLOURS_MAX];
+    memset(least, 0xff, sizeof(least));
+    for (uint32_t c = 0; c < x->num_chans; c++) {
+        uint64_t hash = hash_mix64(sgraph_guid(x, x->tail[c]) ^ hash_mix64(sgraph_guid(x, x->peer[c])));
+        if (hash < least[colour[k->of[c]]])
+            least[colour[k->of[c]]] = hash;
+    }
+    for (uint32_t c = 0; c < x->num_chans; c++) {
+        uint8_t before = 0;
+        for (uint32_t i = 0; i < COLOURS_MAX; i++)
+            before += least[i] < least[colour[k->of[c]]];
+        x->colour[c] = before;
+    }
+}
+
 // The greatest classes first.
 static bool colour_classes(struct classes *k, struct arena *a)
 {
@@ -193,8 +212,7 @@ static bool colour_classes(struct classes *k, struct arena *a)
             return false;
         colour[best] = (uint8_t)__builtin_ctz(~used);
     }
-    for (uint32_t c = 0; c < k->x->num_chans; c++)
-        k->x->colour[c] = colour[k->of[c]];
+    name_colours(k, colour);
     return true;
 }
 

@@ -294,6 +294,22 @@ static uint32_t search(struct lanes *k, struct fabric_lanes *l, const uint8_t *p
     return k->num + over;
 }
 
+// Numbers the lanes that are used without gaps; how many.
+static uint32_t close_ranks(struct fabric_lanes *l)
+{
+    uint8_t to[16];
+    bool used[16] = {false};
+    uint32_t num = 0;
+    size_t size = l->stride * l->num_switches;
+    for (size_t i = 0; i < size; i++)
+        used[l->pair[i] & 15] = used[l->pair[i] >> 4] = true;
+    for (uint8_t i = 0; i < 16; i++)
+        to[i] = used[i] && i != LANE_NONE ? (uint8_t)num++ : i;
+    for (size_t i = 0; i < size; i++)
+        l->pair[i] = (uint8_t)(to[l->pair[i] & 15] | to[l->pair[i] >> 4] << 4);
+    return num > 0 ? num : 1;
+}
+
 struct fabric_lanes *sassign(const struct sgraph *x, const struct fabric_tables *t, const uint8_t *pair,
                              uint32_t max, struct arena *a, uint32_t *ret_needed)
 {
@@ -317,9 +333,10 @@ struct fabric_lanes *sassign(const struct sgraph *x, const struct fabric_tables 
         load_designed(&k, l);
         *ret_needed = search(&k, l, pair, max);
     }
-    l->num_lanes = *ret_needed;
-    if (*ret_needed <= max)
+    if (*ret_needed <= max) {
+        l->num_lanes = *ret_needed = close_ranks(l);
         return l;
+    }
     lanes_unref(l);
     return NULL;
 }

@@ -39,6 +39,7 @@ struct stree {
     uint32_t *dist;       // ID_NONE: none
     uint32_t *order, num; // by distance
     uint8_t *first;       // colour of the channels that it may leave by
+    uint8_t *run;         // of the channels of that colour
     uint8_t *any, *down;  // lanes in which some path is legal; and begins downwards
     uint8_t *need, *need_down;
     uint32_t *coff, *cnum, *cand; // channels that may be taken
@@ -68,14 +69,15 @@ static inline uint8_t stree_step(const struct stree *r, uint32_t c, const uint8_
 }
 
 // The lanes' orders of channels; see sssp_design.c.
-void sdesign(struct sgraph *x, const struct rorder *o, uint32_t max, struct arena *a);
+// roots_given: the first lane's order is o, as it is on trees.
+void sdesign(struct sgraph *x, const struct rorder *o, bool roots_given, uint32_t max, struct arena *a);
 // Channels towards root, by distance, then GUID, are up in that lane. scratch: of 2 n.
 void sgraph_direct(struct sgraph *x, uint32_t root, uint32_t lane, uint32_t *scratch);
 // At most so many of a part's switches, about, evenly by a hash of their GUIDs; how many.
 uint32_t spick(const struct sgraph *x, uint32_t comp, uint32_t most, uint32_t *ret);
 
 // All entries; pair[source * n + destination]: lanes in which all that way's paths are legal.
-void sfill(const struct sgraph *x, struct fabric_tables *t, uint8_t *pair, struct par *par, struct arena *a);
+void sfill(const struct sgraph *x, struct fabric_tables *t, uint8_t *pair, struct arena *a);
 
 #define SSSP_COUNTED_MAX 32 // lanes, to say how many would do
 // A lane for each pair, each lane's dependencies without a cycle. *ret_needed: lanes it took; more than max:

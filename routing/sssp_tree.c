@@ -4,12 +4,16 @@
 
 #include <string.h>
 
+#define RUN_LEGAL 1 // channels of one colour, from here on, are legal in the first lane
+#define RUN_DOWN 2  // and begin downwards
+
 void stree_init(struct stree *r, const struct sgraph *x, struct arena *a)
 {
     *r = (struct stree){.x = x};
     r->dist = ARENA_NEW_N(a, x->n + 1, uint32_t);
     r->order = ARENA_NEW_N(a, x->n + 1, uint32_t);
     r->first = ARENA_NEW_N(a, x->n + 1, uint8_t);
+    r->run = ARENA_NEW_N(a, x->n + 1, uint8_t);
     r->any = ARENA_NEW_N(a, x->n + 1, uint8_t);
     r->down = ARENA_NEW_N(a, x->n + 1, uint8_t);
     r->need = ARENA_NEW_N(a, x->n + 1, uint8_t);
@@ -39,6 +43,33 @@ static void spread(struct stree *r)
     }
 }
 
+// In grids a switch half a ring away has two ways round. Both directions of a pair must take the same, or no
+// lane may fit both; so it is the one that is legal in the first lane, whatever comes before and after.
+static void settle_ties(struct stree *r, uint32_t s, uint32_t at, uint32_t *n)
+{
+    const struct sgraph *x = r->x;
+    uint8_t legal = 0, all = 0;
+    uint32_t kept = 0;
+    for (int keep = 0; keep < 2; keep++) {
+        for (uint32_t k = at; k < at + *n; k++) {
+            uint32_t c = r->cand[k], w = x->peer[c];
+            uint8_t run = w == r->t || r->first[w] != x->colour[c] ? RUN_LEGAL | RUN_DOWN : r->run[w];
+            if (x->up[c] & 1)
+                run &= RUN_LEGAL;
+            else
+                run = run & RUN_DOWN ? RUN_LEGAL | RUN_DOWN : 0;
+            if (keep && (run & RUN_LEGAL || !legal))
+                r->cand[at + kept++] = c;
+            if (!keep)
+                legal |= run & RUN_LEGAL;
+            else if (run & RUN_LEGAL || !legal)
+                all |= run;
+        }
+    }
+    r->run[s] = all;
+    *n = kept;
+}
+
 // Channels of one colour that lead nearer: of the least that some lane takes, or the least at all.
 static void candidates(struct stree *r, uint32_t s, uint32_t at)
 {
@@ -59,7 +90,11 @@ static void candidates(struct stree *r, uint32_t s, uint32_t at)
             if (r->dist[x->peer[c]] != d || x->colour[c] != r->first[s])
                 continue;
             r->cand[at + n++] = c;
-            any |= stree_step(r, c, r->any, r->down, &one);
+        }
+        if (x->coloured)
+            settle_ties(r, s, at, &n);
+        for (uint32_t k = at; k < at + n; k++) {
+            any |= stree_step(r, r->cand[k], r->any, r->down, &one);
             down |= one;
         }
         r->any[s] = any;
