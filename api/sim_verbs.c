@@ -362,7 +362,8 @@ static int sm_fields(struct ask *k, struct sim_sm *m)
 
 int verb_sm_add(struct ask *k)
 {
-    struct sim_sm m = {.state = MAD_SM_STANDBY, .poll_ns = MONO_S, .poll_misses = 3};
+    struct sim_sm m = {
+        .state = MAD_SM_STANDBY, .sm_key = 1, .poll_ns = MONO_S, .poll_misses = 3}; // OpenSM's key
     int rc = need_port_guid(k);
     if (rc == 0)
         rc = sm_fields(k, &m);

@@ -275,6 +275,8 @@ void mad_engine_send(struct mad_engine *e, const struct mad_request *r)
 {
     int status = txn_check(r);
     uint32_t i = slab_alloc(&e->txns), d = dev_get(e, r->device);
+    if (r->like != 0)
+        dev_like(e, d, r->like);
     struct txn *x = txn_at(e, i);
     int retries = r->retries < 0 ? e->o.retries : r->retries;
 

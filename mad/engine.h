@@ -84,6 +84,7 @@ struct mad_request {
     enum mad_prio prio;
     uint64_t device;    // window key: the GUID of the node that answers, or any unique number where it is not
                         // known yet
+    uint64_t like;      // a window key whose round trips count as long as `device` has not answered; 0 = none
     int64_t timeout_ns; // of the first try; 0 = engine's default (200 ms)
     int8_t retries;     // after the first try; -1 = engine's default (3); at most 15; 0 = one try of any kind
     mad_done_fn *done;

@@ -262,6 +262,16 @@ static void raise_floor(struct mad_engine *e, int64_t rtt_ns)
     e->floor_until = loop_now(e->loop).ns + FLOOR_HOLD_NS;
 }
 
+void dev_like(struct mad_engine *e, uint32_t i, uint64_t key)
+{
+    struct dev *d = dev_at(e, i);
+    uint32_t k = dev_find(e, key);
+    if (d->srtt_us != 0 || k == NONE)
+        return;
+    d->srtt_us = dev_at(e, k)->srtt_us;
+    d->rttvar_us = dev_at(e, k)->rttvar_us;
+}
+
 void dev_answered(struct mad_engine *e, struct dev *d, int64_t rtt_ns, bool late)
 {
     int64_t us = rtt_ns / 1000;

@@ -191,6 +191,7 @@ uint16_t count_row(struct mad_engine *e, uint8_t mgmt_class, uint8_t method, uin
 // engine_dev.c
 uint32_t dev_get(struct mad_engine *e, uint64_t key); // makes it; *txns is the caller's to raise
 uint32_t dev_find(const struct mad_engine *e, uint64_t key);
+void dev_like(struct mad_engine *e, uint32_t i, uint64_t key); // takes over its round trips, if it has none
 void dev_txn_added(struct mad_engine *e, uint32_t d);
 void dev_txn_gone(struct mad_engine *e, uint32_t d); // the last one makes the device idle
 void dev_push(struct mad_engine *e, uint32_t txn, bool front);

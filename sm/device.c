@@ -60,9 +60,9 @@ bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct d
     return true;
 }
 
-uint64_t sm_probe_key(const struct sm_dev *d, unsigned num)
+uint64_t sm_window_key(uint64_t guid, unsigned what)
 {
-    return hash_mix64(hash_mix64(d->guid) ^ num);
+    return hash_mix64(hash_mix64(guid) ^ what);
 }
 
 uint64_t sm_m_key(const struct sm_dev *d, unsigned num)
@@ -142,7 +142,7 @@ static void cut_off(struct sm *sm, struct sm_dev *d)
             z->excluded = PORT_EXCLUDED_PEER_SILENT;
         sm_unlink(sm, d, i);
     }
-    mad_engine_cancel_device(sm->engine, d->guid);
+    sm_partial_forget(sm, d);
 }
 
 bool sm_reach(struct sm *sm, bool drop)

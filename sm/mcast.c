@@ -25,7 +25,7 @@
 #include "lib/xalloc.h"
 #include "sm/mcast_priv.h"
 
-#define OPS_MAX 128 // on the wire or in the engine
+#define OPS_MAX 64 // on the wire or in the engine
 #define MCAST_SETTLE (5 * MONO_S)
 #define MCAST_HOLD (30 * MONO_S)
 #define CAP_DEFAULT 1024 // MLIDs, before a switch has told
@@ -411,7 +411,9 @@ static void send_op(struct sm_mcast *m, uint32_t i)
                         .data = get ? NULL : data,
                         .data_len = get ? 0 : MAD_SMP_DATA_SIZE,
                         .prio = MAD_PRIO_SMP,
-                        .device = t->guid,
+                        // By LID it may be led over a link that has just died: in the device's own window
+                        // it would hold up the sweep that mends that.
+                        .device = sm_window_key(t->guid, SM_WINDOW_MULTICAST),
                         .retries = 2, // a switch that is dead leaves the fabric with the next sweep
                         .done = op_done,
                         .arg = m->sm,

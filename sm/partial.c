@@ -51,7 +51,9 @@ static void ask_over(struct sm *sm, struct sm_dev *d)
     d->suspect = false;
 }
 
-// It answers by no way that was tried: its neighbours may know more.
+static bool ask_anew(struct sm *sm, struct sm_dev *d);
+// It answers by no way that was tried: its neighbours may know more, and those that were asked by ways over
+// it may answer by others.
 static void suspect(struct sm *sm, struct sm_dev *d)
 {
     if (d->suspect || !d->asking)
@@ -63,6 +65,11 @@ static void suspect(struct sm *sm, struct sm_dev *d)
         const struct sm_port *p = &d->port[i];
         if (p->peer != DEV_NONE && dev_is_switch(sm->dev[p->peer]))
             sm_partial_switch(sm, sm->dev[p->peer]);
+    }
+    for (uint32_t i = 0; i < sm->touched.n; i++) {
+        struct sm_dev *x = sm->dev[sm->touched.index[i]];
+        if (x != d && x->asking && x->suspect)
+            ask_anew(sm, x);
     }
     sm_disc_check(sm);
 }
@@ -190,6 +197,19 @@ static void asked_other(void *arg, uint64_t user, const struct mad_result *r)
     ask_done(arg, user, r, true);
 }
 
+// Each way has a window of its own: what is not answered by one may not hold up the other.
+static uint64_t ask_key(const struct sm_dev *d, bool other)
+{
+    return sm_window_key(d->guid, other ? SM_WINDOW_OTHER_WAY : SM_WINDOW_FIRST_WAY);
+}
+
+void sm_partial_forget(struct sm *sm, struct sm_dev *d)
+{
+    mad_engine_cancel_device(sm->engine, d->guid);
+    mad_engine_cancel_device(sm->engine, ask_key(d, false));
+    mad_engine_cancel_device(sm->engine, ask_key(d, true));
+}
+
 static void ask_by(struct sm *sm, struct sm_dev *d, bool other, uint16_t attr_id, mad_done_fn *done)
 {
     d->asks++;
@@ -201,7 +221,8 @@ static void ask_by(struct sm *sm, struct sm_dev *d, bool other, uint16_t attr_id
                                     .attr_id = attr_id,
                                     .path = other ? &d->other_path : &d->ask_path,
                                     .prio = MAD_PRIO_SMP,
-                                    .device = d->guid,
+                                    .device = ask_key(d, other),
+                                    .like = d->guid,
                                     .retries = -1,
                                     .done = done,
                                     .first_timeout = ask_late,
@@ -243,7 +264,8 @@ static bool ask_anew(struct sm *sm, struct sm_dev *d)
         return false;
     d->anew++;
     d->ask_answered = true;
-    mad_engine_cancel_device(sm->engine, d->guid);
+    sm->disc.late -= d->suspect;
+    sm_partial_forget(sm, d);
     ask_first(sm, d, false);
     return true;
 }
@@ -275,6 +297,8 @@ void sm_partial_switch(struct sm *sm, struct sm_dev *d)
     d->asking = true;
     sm->disc.pending++;
     d->anew = 0;
+    if (d->reads > 0) // by a way that may be dead by now; all of it is read again, and must not wait for that
+        mad_engine_cancel_device(sm->engine, d->guid);
     if (d->asks > 0 && !d->ask_answered) { // still asked by the last sweep
         if (!ask_anew(sm, d))
             suspect(sm, d);
@@ -485,7 +509,9 @@ void sm_partial_hurry(struct sm *sm)
     if (!sm->sweeping || sm->sweep.full || sm->disc.over || sm->disc.hurried)
         return;
     sm->disc.hurried = true;
-    loop_timer_at(&sm->disc.grace, mono_add(sm->sweep_began, READING_MIN));
+    mono_t due = mono_add(sm->sweep_began, READING_MIN);
+    if (!loop_timer_pending(&sm->disc.grace) || mono_sub(sm->disc.grace.due, due) > 0)
+        loop_timer_at(&sm->disc.grace, due);
 }
 
 void sm_partial_check(struct sm *sm)
@@ -504,8 +530,9 @@ void sm_partial_check(struct sm *sm)
             return;
     }
     if (sm->disc.late > 0 && !sm->disc.grace_over) {
-        if (!loop_timer_pending(&sm->disc.grace))
-            loop_timer_after(&sm->disc.grace, GRACE);
+        mono_t due = mono_add(loop_now(sm->loop), GRACE);
+        if (!loop_timer_pending(&sm->disc.grace) || mono_sub(sm->disc.grace.due, due) > 0)
+            loop_timer_at(&sm->disc.grace, due);
         return;
     }
     sm_disc_finish(sm);
@@ -598,7 +625,7 @@ void sm_partial_over(void *arg)
         if (d->heard_in == (uint32_t)sm->sweep.id && d->unread_in != (uint32_t)sm->sweep.id)
             d->unread = 0;
         if (d->asks > 0 && d->ask_answered) // by the other way, which need not be tried again
-            mad_engine_cancel_device(sm->engine, d->guid);
+            sm_partial_forget(sm, d);
     }
     for (uint32_t i = 0; i < sm->disc.num_again; i++) // reading was cut short
         sm_dirty_probe(sm, sm->dev[sm->disc.again[i].dev], sm->disc.again[i].num, "unread");

@@ -12,7 +12,7 @@
 #include "sm/sm_priv.h"
 
 #define PASS_WINDOW 16
-#define HURRY (150 * MONO_MS)
+#define HURRY (100 * MONO_MS)
 
 static void pump(struct sm_pass *p, struct sm_dev *d);
 
@@ -123,8 +123,10 @@ void sm_pass_hurry(struct sm *sm, bool again)
                 sm->dev[i]->silent = SM_SILENT;
                 mad_engine_cancel_device(sm->engine, sm->dev[i]->guid);
             }
+    mono_t due = mono_add(quiet ? loop_now(sm->loop) : sm->pass_heard, HURRY);
     if (again || !loop_timer_pending(&sm->light.timer))
-        loop_timer_after(&sm->light.timer, HURRY);
+        loop_timer_at(&sm->light.timer,
+                      mono_sub(due, loop_now(sm->loop)) > 0 ? due : mono_add(loop_now(sm->loop), HURRY));
 }
 
 void sm_pass_done(struct sm_pass *p)

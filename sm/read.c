@@ -146,6 +146,8 @@ static void read_done(void *arg, uint64_t user, const struct mad_result *r)
     if (was.kind != READ_PROBE) // that is about whoever is behind the port
         sm_heard(sm, d, r);
     was.answer(sm, d, was.num, r);
+    if (r->status == -ECANCELED && (was.kind == READ_DESC || was.kind == READ_P_KEYS) && !sm->sweep.full)
+        leave(sm, d, &was);
     if (was.kind == READ_PROBE) {
         sm->disc.late -= was.late;
     } else {
@@ -726,9 +728,13 @@ void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num)
     bool silent = d->port[num].was_silent; // a dead agent may not hold up every sweep for seconds
     mark_probed(sm, &d->port[num]);
     struct mad_request q = read_request(sm, d, READ_PROBE, num, true, probe_answer);
+    if (silent && !sm->sweep.full) { // nobody was there a second ago: no more than for who is late
+        ((struct sm_read *)q.arg)->late = true;
+        sm->disc.late++;
+    }
     q.attr_id = MAD_ATTR_NODE_INFO;
     q.path = &path;
-    q.device = sm_probe_key(d, num); // who answers is not known yet
+    q.device = sm_window_key(d->guid, num); // who answers is not known yet
     q.timeout_ns = silent ? SILENT_TIMEOUT : 0;
     q.retries = !silent ? -1 : sm->sweep.full ? 0 : 1;
     mad_engine_send(sm->engine, &q);

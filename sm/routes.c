@@ -7,12 +7,12 @@
 //
 // What the switches hold now is either known (written by us and not reset since), blank (LinearFDBTop 0), or
 // read first. Tables found on the switches at the first sweep are ours when most switches have what was last
-// written to them or meant to be (a stamp in the database: a hash of each row); then they are brought to what
-// they should be. Otherwise, and when only this program's idea of what they should be has changed, they
-// become the ideal as they are if they are proved: nothing is written then. A table that the proof refuses is
-// never written: of computed tables those entries are that are proved to arrive (route_salvage()), the rest
-// of them as LFT_DROP, said in a finding; tables from a file, and those that leave a cycle, are refused
-// whole.
+// written to them or meant to be (a stamp in the database: a hash of each row), or the last run ended while
+// it wrote; then they are brought to what they should be. Otherwise, and when only this program's idea of
+// what they should be has changed, they become the ideal as they are if they are proved: nothing is written
+// then. A table that the proof refuses is never written: of computed tables those entries are that are proved
+// to arrive (route_salvage()), the rest of them as LFT_DROP, said in a finding; tables from a file, and those
+// that leave a cycle, are refused whole.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,12 +156,11 @@ static bool is_settled(const struct sm *sm, const struct stamp *s)
 enum whose { FOREIGN, OURS, OURS_FINISHED };
 
 // Whether the tables found are those that were written last, or on the way there. Where most are not known
-// nobody else's are there to be kept. While they were being written only rows that were to stay as they were
-// can tell.
+// nobody else's are there to be kept, nor where the last run ended while it wrote: any mix may be there.
 static enum whose whose_tables(const struct sm_route_job *j)
 {
     const struct fabric *f = j->fabric;
-    uint32_t finished = 0, ours = 0, known = 0, judged = 0;
+    uint32_t finished = 0, ours = 0, known = 0;
 
     for (uint32_t sw = 0; sw < f->num_switches; sw++)
         known += j->row_known[sw];
@@ -176,15 +175,11 @@ static enum whose whose_tables(const struct sm_route_job *j)
             continue;
         uint64_t h = row_hash(j->old, n->sw);
         finished += h == r->now;
-        bool tells = j->found_settled || r->now == r->before;
-        judged += tells;
-        ours += tells && (h == r->now || h == r->before);
+        ours += h == r->now || h == r->before;
     }
     if (finished == f->num_switches)
         return OURS_FINISHED;
-    if (!j->found_settled)
-        return judged == 0 || ours * 2 > judged ? OURS : FOREIGN;
-    return ours * 2 > known ? OURS : FOREIGN;
+    return !j->found_settled || ours * 2 > known ? OURS : FOREIGN;
 }
 
 // --- the worker ---
@@ -220,6 +215,18 @@ static bool equal_to_found(const struct sm_route_job *j, const struct fabric_tab
     return true;
 }
 
+// The run that had adopted them ended while it wrote: entries that it had taken away first are still missing.
+static bool fill_gaps(struct sm_route_job *j)
+{
+    struct route_result r = {0};
+    if (route_repair_from(j->new_ideal->base, j->fabric, j->opts.par, &r, &j->err) != 0)
+        return false;
+    snprintf(r.why, sizeof(r.why), "%s", j->result.why);
+    tables_unref(j->result.tables);
+    j->result = r;
+    return true;
+}
+
 // What the switches hold becomes the ideal, as it is.
 static bool adopt(struct sm_route_job *j, const struct verify_opts *v)
 {
@@ -245,7 +252,7 @@ static bool adopt(struct sm_route_job *j, const struct verify_opts *v)
     tables_unref(j->result.tables);
     j->result = r;
     tables_ref(j->old);
-    return true;
+    return j->found == NULL || j->found_settled || fill_gaps(j);
 }
 
 static bool reaches_us(const struct fabric *f, const struct fabric_tables *t)
@@ -507,7 +514,7 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
             d->lft = DEV_LFT_UNKNOWN;
         if (d->lft_before == DEV_LFT_SHADOW && (d->lft == DEV_LFT_BLANK || was_reset(d)))
             sm_event(sm, "node-reset", "warning", d->desc,
-                     "the switch has been reset: its tables and settings are lost and written anew");
+                     "switch %s has been reset: its tables and settings are lost and written anew", d->desc);
         if (d->lft != DEV_LFT_SHADOW)
             sm_mcast_switch_reset(sm, d);
         j->row_known[sw] = d->have_si;

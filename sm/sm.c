@@ -266,6 +266,12 @@ static void sweep_end(struct sm *sm, bool ok)
     sm_watch_arm(sm);
 }
 
+static void tell_failed(struct sm *sm, const struct err *e)
+{
+    sm_event(sm, "sweep-failed", "error", e->where, "%s", e->text);
+    sm->failed_told = true;
+}
+
 void sm_sweep_failed(struct sm *sm, const struct err *e)
 {
     if (!sm->sweeping)
@@ -281,7 +287,7 @@ void sm_sweep_failed(struct sm *sm, const struct err *e)
         sm->up = false;
     snprintf(sm->sweep.text, sizeof(sm->sweep.text), "%s", e->text);
     if (e->code != -EBUSY && (sm->unfinished == 0 ? !repeated : sm->unfinished == UNFINISHED_MAX))
-        sm_event(sm, "sweep-failed", "error", e->where, "%s", e->text);
+        tell_failed(sm, e);
     sweep_end(sm, false);
 }
 
@@ -309,6 +315,13 @@ static bool worth_telling(const struct change *c, const struct fabric *old, cons
     return c->kind < CHANGE_LINK_ADDED || c->kind == CHANGE_LINK_RATE;
 }
 
+// Switches that come and go are told first: hosts do with them.
+static bool is_of_switch(const struct change *c, const struct fabric *old, const struct fabric *now)
+{
+    const struct node *n = fabric_by_guid(c->kind == CHANGE_NODE_REMOVED ? old : now, c->guid_a);
+    return c->kind < CHANGE_LINK_ADDED && n != NULL && n->type == NODE_SWITCH;
+}
+
 static void tell_changes(struct sm *sm, const struct fabric *old, const struct fabric *now)
 {
     struct fabric_diff *d = diff_make(old, now);
@@ -319,9 +332,9 @@ static void tell_changes(struct sm *sm, const struct fabric *old, const struct f
     sm->sweep.links_added = d->count[CHANGE_LINK_ADDED];
     sm->sweep.links_removed = d->count[CHANGE_LINK_REMOVED];
     size_t told = 0;
-    for (size_t i = 0; i < d->n && old != NULL; i++) {
-        const struct change *c = &d->item[i];
-        if (!worth_telling(c, old, now) || told++ >= 20)
+    for (size_t i = 0; i < 2 * d->n && old != NULL; i++) {
+        const struct change *c = &d->item[i % d->n];
+        if (is_of_switch(c, old, now) != (i < d->n) || !worth_telling(c, old, now) || told++ >= 20)
             continue;
         change_text(c, old, now, text, sizeof(text));
         sm_event(sm, change_kind_name(c->kind),
@@ -434,6 +447,9 @@ void sm_program_done(struct sm *sm)
              sm->set_failures ? "; some Sets failed" : "");
     if (first)
         sm_event(sm, "fabric-up", "notice", "", "%s", sm->sweep.text);
+    else if (sm->failed_told)
+        sm_event(sm, "sweep-recovered", "notice", "", "all is read and written again: %s", sm->sweep.text);
+    sm->failed_told = false;
     look_at_duplicates(sm);
     sm_mcast_fabric_changed(sm);
     sm_route_job_free(sm);

@@ -203,6 +203,7 @@ struct sm {
 
     enum sm_state state;
     bool up, sweeping;
+    bool failed_told;  // "sweep-failed" was the last word
     bool tables_begun; // blocks have been written since the start: what is found is no longer what was there
     uint8_t
         unfinished; // partial sweeps in a row that could not write all tables: the next goes on from there
@@ -341,9 +342,10 @@ bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct d
 bool sm_reach(struct sm *sm, bool drop);
 // A second way to a device, not over the last link of the first. False when there is none.
 bool sm_other_path(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret);
-// Window key of a request through a port to whoever is there: no two ports share one, or the silent would
-// wait for each other.
-uint64_t sm_probe_key(const struct sm_dev *d, unsigned num);
+// Key of a window of its own in the engine, beside the device's: of requests through port `what` to whoever
+// is there (or the silent would hold up each other), or one of these.
+enum { SM_WINDOW_FIRST_WAY = 256, SM_WINDOW_OTHER_WAY, SM_WINDOW_MULTICAST };
+uint64_t sm_window_key(uint64_t guid, unsigned what);
 // M_Key for requests to the device by way of that port (a switch's is port 0's).
 uint64_t sm_m_key(const struct sm_dev *d, unsigned num);
 void sm_dev_free(struct sm_dev *d);
@@ -393,6 +395,7 @@ void sm_partial_over(void *arg);
 void sm_partial_hurry(struct sm *sm);
 void sm_partial_done(struct sm *sm);                     // frees what it holds
 void sm_partial_switch(struct sm *sm, struct sm_dev *d); // reads this one too
+void sm_partial_forget(struct sm *sm, struct sm_dev *d); // nothing that it is asked is waited for any more
 void sm_partial_met(struct sm *sm, struct sm_dev *d, const struct sm_dev *from, unsigned num);
 // PortInfo of a switch's port was read; before: its PortState until then.
 void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t before);

@@ -692,9 +692,13 @@ void sm_trap(struct sm *sm, const uint8_t *mad, const struct mad_addr *from)
         st->other_issuer++;
     if (tr.s->count <= ANSWERS) {
         repress(sm, mad, from, &tr);
-        log_remote(tr.lid, tr.n.is_generic ? "trap" : "trap-vendor",
-                   "fabric=%s lid=%u number=%u issuer_lid=%u", sm->o.fabric, from->lid, tr.n.trap_number,
-                   tr.n.issuer_lid);
+        if (known && tr.n.is_generic)
+            log_debug("trap", "fabric=%s lid=%u number=%u issuer_lid=%u", sm->o.fabric, from->lid,
+                      tr.n.trap_number, tr.n.issuer_lid);
+        else
+            log_remote(tr.lid, tr.n.is_generic ? "trap" : "trap-vendor",
+                       "fabric=%s lid=%u number=%u issuer_lid=%u", sm->o.fabric, from->lid, tr.n.trap_number,
+                       tr.n.issuer_lid);
     } else {
         st->unanswered++;
     }

@@ -30,6 +30,18 @@ static void light_end(struct sm *sm)
     sm_watch_arm(sm);
 }
 
+static bool local_port_changed(struct sm *sm);
+// Somebody leaves a first try unanswered: our own port may be why, and that need not wait for all the others.
+static void light_late(void *arg, uint64_t user)
+{
+    struct sm *sm = arg;
+    (void)user;
+    if (sm->resweep || !local_port_changed(sm))
+        return;
+    sm_resweep(sm, "local-port", false);
+    mad_engine_cancel_gen(sm->engine, SM_LIGHT_GEN);
+}
+
 static void light_one_done(struct sm *sm)
 {
     if (--sm->light.pending == 0)
@@ -90,7 +102,7 @@ static void probe_exception(struct sm *sm, const struct sm_dev *d, unsigned num)
                                     .method = MAD_METHOD_GET,
                                     .attr_id = MAD_ATTR_NODE_INFO,
                                     .path = &path,
-                                    .device = sm_probe_key(d, num),
+                                    .device = sm_window_key(d->guid, num),
                                     .timeout_ns = PROBE_TIMEOUT,
                                     .retries = 0, // it is asked again in a second
                                     .done = light_probe_done,
@@ -169,7 +181,8 @@ static bool idle_again(const struct sm *sm, const struct sm_port *p)
 static void ask_switch(struct sm *sm, struct sm_dev *d)
 {
     sm->light.pending++;
-    sm_request(sm, d, 0, MAD_METHOD_GET, MAD_ATTR_SWITCH_INFO, 0, NULL, light_switch_done, NULL, d->index);
+    sm_request(sm, d, 0, MAD_METHOD_GET, MAD_ATTR_SWITCH_INFO, 0, NULL, light_switch_done, light_late,
+               d->index);
 }
 
 // Whether the last sweep has brought up a port of it.

@@ -102,6 +102,39 @@ static void test_host(void **state)
     done(&o);
 }
 
+// --- a bundle of cables ---
+
+// Parallel trunks of the manager's own leaf, and of another one, die one after the other within some
+// milliseconds: repair does not wait for what still goes over the first of them.
+static void test_bundle(void **state)
+{
+    static const int64_t step_us[] = {0,    50,   200,  500,  1000,  1500,  2000,
+                                      3000, 4000, 5000, 7000, 10000, 20000, 40000};
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(step_us) / sizeof(step_us[0]); i++) {
+        struct odd o;
+        int64_t step = step_us[i / 2] * MONO_US;
+        up_on(&o, "rail-64");
+        const struct node *leaf = i % 2 == 0 ? own_leaf(&o) : nth(&o, ROLE_LEAF, 3);
+        unsigned first = uplink(&o, leaf, 0);
+        mark(&o);
+        for (unsigned k = 0; k < 4; k++) {
+            assert_int_equal(sim_link_set(o.r.sim, leaf->guid, first + k, false), 0);
+            if (k < 3)
+                rig_run(&o.r, step);
+        }
+        int64_t ns = repaired(&o, 10 * MONO_S);
+        char what[80];
+        snprintf(what, sizeof(what), "%s trunks every %lld us", i % 2 == 0 ? "our leaf's" : "a leaf's",
+                 (long long)step_us[i / 2]);
+        show(&o, what, ns);
+        if (ns > 3 * step + MONO_S / 2)
+            fail_msg("%s: %.3f s", what, (double)ns / 1e9);
+        rig_judge(&o.r, NULL, 0);
+        done(&o);
+    }
+}
+
 // --- a spine ---
 
 static void test_spine_dead(void **state)
@@ -502,13 +535,21 @@ static void test_manager_appears(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trunk),        cmocka_unit_test(test_trunk_without_traps),
-        cmocka_unit_test(test_host),         cmocka_unit_test(test_spine_dead),
-        cmocka_unit_test(test_spine_mute),   cmocka_unit_test(test_boot),
-        cmocka_unit_test(test_quick_reboot), cmocka_unit_test(test_flaps),
-        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_moved),
-        cmocka_unit_test(test_swapped),      cmocka_unit_test(test_duplicate),
-        cmocka_unit_test(test_host_reboot),  cmocka_unit_test(test_manager_appears),
+        cmocka_unit_test(test_trunk),
+        cmocka_unit_test(test_trunk_without_traps),
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_bundle),
+        cmocka_unit_test(test_spine_dead),
+        cmocka_unit_test(test_spine_mute),
+        cmocka_unit_test(test_boot),
+        cmocka_unit_test(test_quick_reboot),
+        cmocka_unit_test(test_flaps),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_moved),
+        cmocka_unit_test(test_swapped),
+        cmocka_unit_test(test_duplicate),
+        cmocka_unit_test(test_host_reboot),
+        cmocka_unit_test(test_manager_appears),
     };
     if (getenv("ODD") != NULL)
         cmocka_set_test_filter(getenv("ODD"));
