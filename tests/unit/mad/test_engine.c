@@ -331,6 +331,32 @@ static void test_late_answer(void **state)
     rig_free(r);
 }
 
+// A new window of a device that has answered promptly waits as short as that one does; without, as long as
+// for a stranger among the quick.
+static void test_like(void **state)
+{
+    int64_t first[2];
+    for (int like = 0; like < 2; like++) {
+        struct rig *r = rig_new(NULL);
+        r->f.script = prompt;
+        send_n(r, 32, 1, MAD_PRIO_SMP, 0);
+        run(r);
+        r->f.script = NULL;
+        struct mad_request q = get(r, 2);
+        q.like = like ? 1 : 0;
+        r->want = r->got + 1;
+        r->all = false;
+        int64_t from = loop_now(r->l).ns;
+        mad_engine_send(r->e, &q);
+        run(r);
+        assert_int_equal(r->last.status, -ETIMEDOUT);
+        first[like] = r->first_timeout_at - from;
+        rig_free(r);
+    }
+    at(first[0], 50 * MONO_MS, 0);
+    at(first[1], 20 * MONO_MS, 1);
+}
+
 static void test_explicit_timeout(void **state)
 {
     struct rig *r = rig_new(NULL);
@@ -843,6 +869,7 @@ int main(void)
         cmocka_unit_test(test_undeliverable),
         cmocka_unit_test(test_single_try),
         cmocka_unit_test(test_late_answer),
+        cmocka_unit_test(test_like),
         cmocka_unit_test(test_explicit_timeout),
         cmocka_unit_test(test_estimate),
         cmocka_unit_test(test_window),
