@@ -353,7 +353,7 @@ static void test_like(void **state)
         first[like] = r->first_timeout_at - from;
         rig_free(r);
     }
-    at(first[0], 50 * MONO_MS, 0);
+    at(first[0], 50 * MONO_MS, 1);
     at(first[1], 20 * MONO_MS, 1);
 }
 
