@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes: how fast they are computed and proved, and how well they spread traffic; on saved fabrics beside OpenSM's.
 
-    ./dev bench route [--json] [--runs N] [--no-opensm] [--only fast|spread|faults|saved]
+    ./dev bench route [--json] [--runs N] [--no-opensm] [--only fast|spread|faults|saved|rival]
 
 Times are the best of the runs, whole computations on the manager's own pool; "wall of memory" is writing as many bytes as the tables have.
+"proof keeping a state" is the one that the manager runs; proofs go beside the time of reading the tables' bytes once.
+OpenSM's ftree is timed inside `opensm -o` on ibsim, from the same fabric: from the last MAD that it sends or takes before it writes tables up to the first
+Set(SwitchInfo) or Set(LinearForwardingTable) (bench/umad_times.c). While it computes tables nothing is on the wire; whatever it does before and after that computation alone is not counted.
+ibdmchk's histograms, of both managers' tables for ft3-1024, go to stderr.
 Figures of spreading: bandwidth of a flow, 1 where no cable carries two; as slow-down (1 / mean) where OpenSM stands beside, so that less is better everywhere.
 Saved fabrics and their judge lie beside the project ($WEFT_SHARED, ../shared): rows without them say so. OpenSM's tables are those of ftree with root and host lists,
 on ibsim from the same file; both sides' tables go through the same judge, which shares no code with either. OpenSM leaves some pairs without a route there
@@ -19,6 +23,7 @@ import sys
 import tempfile
 
 from benchlib import ROOT, WEFTD, Ibsim, Table, have_rival, note, run
+from failoverlib import Records, times_shim
 
 BENCH = os.environ.get("BENCH_ROUTE", os.path.join(os.path.dirname(WEFTD), "..", "routing", "bench_route"))
 SHARED = os.environ.get("WEFT_SHARED", os.path.join(ROOT, "..", "shared"))
@@ -45,7 +50,10 @@ def fast(t, runs):
         r = compute(name, "-e", "rail", "-n", str(runs))
         t.add(label + " computed", r["compute"], "s", bar=limit)
         t.add(label + " proved", r["verify"], "s", bar=limit)
-        t.add(label + " wall of memory", r["memset"], "s")
+        t.add(label + " proof keeping a state", r["verify_keep"], "s", bar=limit)
+        t.add(label + " proof, all threads' CPU", r["verify_cpu"], "s")
+        t.add(label + " wall of memory, writing", r["memset"], "s")
+        t.add(label + " wall of memory, reading", r["read"], "s")
         t.add(label + " peak RSS", r["rss"] / 2**20, "MB", bar=1.6 * r["tables"] / 2**20 + 200)
         assert r["ok"] and not r["credit_loop"] and r["unreached"] == 0, r
 
@@ -104,8 +112,87 @@ def opensm(net, root, host, work):
     os.makedirs(d)
     with Ibsim(net, work) as sim:
         env = dict(sim.env(), OSM_CACHE_DIR=d, OSM_TMP_DIR=d)
-        run(["opensm", "-o", "-f", os.path.join(d, "log"), "--dump_files_dir", d, "-D", "0x43", "-R", "ftree", *(["-a", root] if root else []), "-u", host], env, work, 300)
+        run(["opensm", "-o", "-f", os.path.join(d, "log"), "--dump_files_dir", d, "-D", "0x43", "-R", "ftree", *(["-a", root] if root else []), *(["-u", host] if host else [])], env, work, 300)
     return os.path.join(d, "opensm-lfts.dump")
+
+
+# --- OpenSM's ftree on the same fabric ---
+
+SWITCH_INFO, LFT, SET = 0x12, 0x19, 2
+
+
+def write_net(name, work):
+    net = os.path.join(work, name + ".net")
+    with open(net, "w") as f:
+        subprocess.check_call([WEFTD, "--offline", name, "--print-fabric", "ibsim"], stdout=f, stderr=subprocess.DEVNULL)
+    return net
+
+
+def opensm_routing(name, work):
+    """Seconds that OpenSM's ftree computes: how long nothing is sent or taken before the first Set of tables, SwitchInfo's included."""
+    d = os.path.join(work, "opensm")
+    shutil.rmtree(d, ignore_errors=True)
+    os.makedirs(d)
+    net, records = write_net(name, work), Records(os.path.join(d, "times"))
+    with Ibsim(net, work) as sim:
+        env = dict(sim.env([times_shim(work)]), OSM_CACHE_DIR=d, OSM_TMP_DIR=d, **records.env())
+        run(["opensm", "-o", "-f", os.path.join(d, "log"), "--dump_files_dir", d, "-R", "ftree"], env, work, 900)
+    log = open(os.path.join(d, "log"), errors="replace").read()
+    if "ftree tables configured on all switches" not in log:
+        raise RuntimeError("OpenSM did not use ftree: " + log[-300:])
+    mads = records.since(0)
+    first = next(i for i, m in enumerate(mads) if m.attr == LFT and m.method == SET and not m.received)
+    while mads[first - 1].attr in (SWITCH_INFO, LFT):
+        first -= 1
+    return (mads[first].ns - mads[first - 1].ns) / 1e9
+
+
+def rival(t, work, with_opensm, runs):
+    missing = "skipped: --no-opensm" if not with_opensm else "skipped: not installed: " + have_rival() if have_rival() else None
+    if missing:
+        t.add("ft3-16384 beside OpenSM's ftree", None, "s", skipped=missing)
+    else:
+        theirs = opensm_routing("ft3-64-16", work)
+        ours = compute("ft3-64-16", "-e", "rail", "-V", "-n", str(runs))["compute"]
+        t.add("ft3-16384 computed, beside OpenSM's ftree", ours, "s", theirs, 0.01)
+    histograms(t, work, missing)
+
+
+def ibdmchk(folder, stem, tables):
+    """ibdmchk's histogram of destinations by cable between switches: {destinations: cables}. Its exit status tells nothing."""
+    empty = os.path.join(folder, "empty.mcfdbs")
+    open(empty, "w").close()
+    p = subprocess.run(["ibdmchk", "-s", stem, "-f", tables, "-m", empty], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True, timeout=600)
+    for end in ("-I- Scanned:", "-I- Verifying all CA to CA paths"):
+        if end not in p.stdout:
+            raise RuntimeError("ibdmchk: " + p.stdout[-500:])
+    begin = p.stdout.index("---------------------- CA to CA : LFT ROUTE HOP HISTOGRAM")
+    text = p.stdout[begin:p.stdout.index("-I- Scanned:")]
+    errors = re.findall(r"^-E-.*", p.stdout, re.M)
+    note("\n".join([x for x in text.split("\n") if x.strip()] + errors[:5]))
+    rows = re.findall(r"^\s+(\d+)\s+(\d+)$", text[text.index("NUM-DLIDS"):], re.M)
+    return {int(n): int(ports) for n, ports in rows}, len(errors)
+
+
+def histograms(t, work, missing):
+    name, label = "ft3-16-16", "ft3-1024"
+    if shutil.which("ibdmchk") is None:
+        t.add(label + ", ibdmchk's histogram", None, "", skipped="skipped: not installed: ibdmchk (ibutils)")
+        return
+    ours = os.path.join(work, "ours")
+    os.makedirs(ours, exist_ok=True)
+    subprocess.check_call([WEFTD, "--once", "--simulate", name, "--set", "log_level=error", "--set", "routing.engine=rail", "--dump-subnet", ours],
+                          stdout=subprocess.DEVNULL)
+    note("%s, weft:" % label)
+    mine, errors = ibdmchk(ours, "weft.lst", "weft.fdbs")
+    theirs = None
+    if not missing:
+        opensm(write_net(name, work), None, None, work)
+        note("%s, OpenSM's ftree:" % label)
+        theirs, _ = ibdmchk(os.path.join(work, "opensm"), "opensm-subnet.lst", "opensm.fdbs")
+    t.add(label + ", ibdmchk's errors", errors, "", bar=0, absolute=True)
+    t.add(label + ", ibdmchk: most destinations over a cable", max(mine), "LIDs", max(theirs) if theirs else None, 1.0 if theirs else None)
+    t.add(label + ", ibdmchk: sorts of cables by destinations", len(mine), "", len(theirs) if theirs else None, 1.0 if theirs else None)
 
 
 def saved(t, work, with_opensm):
@@ -146,7 +233,7 @@ def main():
     ap.add_argument("--json", action="store_true")
     ap.add_argument("--runs", type=int, default=9)
     ap.add_argument("--no-opensm", action="store_true")
-    ap.add_argument("--only", default="fast,spread,faults,saved")
+    ap.add_argument("--only", default="fast,rival,spread,faults,saved")
     a = ap.parse_args()
     if not os.path.exists(BENCH):
         note("bench route: %s is missing; ./dev build makes it" % os.path.normpath(BENCH))
@@ -156,6 +243,8 @@ def main():
     try:
         if "fast" in a.only:
             fast(t, a.runs)
+        if "rival" in a.only:
+            rival(t, work, not a.no_opensm, a.runs)
         if "spread" in a.only:
             spread(t)
         if "faults" in a.only:
