@@ -218,6 +218,35 @@ static void credit_loop(void **state)
     fabric_unref(f);
 }
 
+// More hops than a byte counts, and two sources on the way.
+static void long_chain(void **state)
+{
+    enum { LONG = 390 };
+    struct rig r;
+    struct route_proof p;
+    struct verify_opts o = {0};
+    rig_start(&r);
+    node_id sw[LONG];
+    for (unsigned i = 0; i < LONG; i++) {
+        sw[i] = rig_switch(&r, 4, "link");
+        if (i > 0)
+            rig_cable(&r, sw[i - 1], sw[i]);
+    }
+    rig_host(&r, sw[0]);
+    rig_host(&r, sw[50]);
+    rig_host(&r, sw[LONG - 1]);
+    const struct fabric *f = rig_done(&r);
+    struct fabric_tables *t = rig_route(f, ROUTE_UPDN);
+    assert_true(route_verify(f, t, &o, &p));
+    assert_int_equal(p.max_hops, LONG - 1);
+    o.all_switches = true;
+    assert_true(route_verify(f, t, &o, &p));
+    assert_int_equal(p.max_hops, LONG - 1);
+    assert_int_equal(p.unreached, 0);
+    tables_unref(t);
+    fabric_unref(f);
+}
+
 static void backwards(struct par *p, unsigned n, void (*task)(void *arg, unsigned i), void *arg)
 {
     while (n-- > 0)
@@ -375,6 +404,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(short_tables, setup, teardown),
         cmocka_unit_test_setup_teardown(spread, setup, teardown),
         cmocka_unit_test(credit_loop),
+        cmocka_unit_test(long_chain),
         cmocka_unit_test_setup_teardown(salvaged_hole, setup, teardown),
         cmocka_unit_test_setup_teardown(salvaged_loop, setup, teardown),
         cmocka_unit_test_setup_teardown(salvaged_whole, setup, teardown),
