@@ -301,7 +301,7 @@ static void count_findings(const struct findings *f, struct counts_row *c)
         int64_t *n = f->item[i].severity == FINDING_ERROR     ? &c->error
                      : f->item[i].severity == FINDING_WARNING ? &c->warning
                                                               : &c->info;
-        *n += f->item[i].count;
+        *n += 1; // as `weft finding` lists them; one may stand for many
     }
 }
 
