@@ -62,6 +62,8 @@ void sm_disc_check(struct sm *sm)
         sm_partial_check(sm);
     } else if (sm->disc.pending == 0) {
         advance(sm);
+        if (sm->disc.pending == 0 && sm->disc.num_again > 0)
+            sm_probe_round(sm);
         if (sm->disc.pending == 0)
             sm_disc_finish(sm);
     }

@@ -356,15 +356,6 @@ void sm_partial_port(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t befo
     }
 }
 
-static void again(struct sm *sm, struct sm_dev *d, unsigned num)
-{
-    if (sm->disc.num_again == sm->disc.cap_again) {
-        sm->disc.cap_again = sm->disc.cap_again ? sm->disc.cap_again * 2 : 16;
-        sm->disc.again = xreallocarray(sm->disc.again, sm->disc.cap_again, sizeof(*sm->disc.again));
-    }
-    sm->disc.again[sm->disc.num_again++] = (struct sm_port_ref){d->index, (uint8_t)num};
-}
-
 // from[num] has met to[far] (to: NULL when never seen). What was believed of either end before gives way to
 // what is seen now; but where the far end hangs elsewhere, that is asked first: a moved cable is gone from
 // there, a second device with the same GUID is not. False: not yet.
@@ -406,7 +397,7 @@ bool sm_partial_found(struct sm *sm, struct sm_dev *from, unsigned num, struct s
         else
             sm_probe(sm, to, far);
     }
-    again(sm, from, num);
+    sm_probe_again(sm, from, num);
     return false;
 }
 
@@ -485,23 +476,6 @@ static void grace_over(void *arg)
     sm_disc_check(sm);
 }
 
-static void next_round(struct sm *sm)
-{
-    struct sm_port_ref *list = sm->disc.again;
-    uint32_t n = sm->disc.num_again;
-
-    sm->disc.again = NULL;
-    sm->disc.num_again = sm->disc.cap_again = 0;
-    sm->disc.rounds++;
-    for (uint32_t i = 0; i < n; i++) {
-        struct sm_dev *d = sm->dev[list[i].dev];
-        d->port[list[i].num].probed = 0;
-        if (d->here && d->port[list[i].num].peer == DEV_NONE)
-            sm_probe(sm, d, list[i].num);
-    }
-    free(list);
-}
-
 // Something else has happened that cannot wait for a slow device: reading ends soon, and what it still lacks
 // is marked again.
 void sm_partial_hurry(struct sm *sm)
@@ -525,7 +499,7 @@ void sm_partial_check(struct sm *sm)
     if (sm->disc.pending > sm->disc.late)
         return;
     if (sm->disc.num_again > 0) {
-        next_round(sm);
+        sm_probe_round(sm);
         if (sm->disc.pending > sm->disc.late)
             return;
     }

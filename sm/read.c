@@ -645,6 +645,18 @@ static struct sm_dev *take_in(struct sm *sm, struct sm_dev *from, unsigned num,
     return d;
 }
 
+// An adapter that was last seen at another switch, which may not have been asked yet: if it is still there,
+// this one is a second with its GUID, and not the one to be left out is found first by chance.
+static bool hangs_elsewhere(const struct sm *sm, const struct sm_dev *d, const struct sm_dev *from,
+                            unsigned far)
+{
+    if (sm->disc.rounds > 0 || dev_is_switch(d) || !d->was_here || far == 0 || far > d->ni.num_ports)
+        return false;
+    uint64_t was = d->port[far].last_peer;
+    const struct sm_dev *z = was != 0 && was != from->guid ? sm_dev_find(sm, was) : NULL;
+    return z != NULL && z->was_here;
+}
+
 static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct mad_node_info *ni)
 {
     char where[128];
@@ -668,6 +680,10 @@ static void found(struct sm *sm, struct sm_dev *from, unsigned num, const struct
     }
     if (!sm->sweep.full && !sm_partial_found(sm, from, num, d, far))
         return;
+    if (first && sm->sweep.full && d != NULL && hangs_elsewhere(sm, d, from, far)) {
+        sm_probe_again(sm, from, num);
+        return;
+    }
     if (first && (d = take_in(sm, from, num, ni, d, where)) == NULL)
         return;
     bool was = from->port[num].peer == d->index && from->port[num].peer_num == far;
@@ -751,6 +767,32 @@ void sm_probe_ports(struct sm *sm, struct sm_dev *d)
             (dev_is_switch(d) || i == sm->own.num))
             sm_probe(sm, d, i);
     }
+}
+
+void sm_probe_again(struct sm *sm, struct sm_dev *d, unsigned num)
+{
+    if (sm->disc.num_again == sm->disc.cap_again) {
+        sm->disc.cap_again = sm->disc.cap_again ? sm->disc.cap_again * 2 : 16;
+        sm->disc.again = xreallocarray(sm->disc.again, sm->disc.cap_again, sizeof(*sm->disc.again));
+    }
+    sm->disc.again[sm->disc.num_again++] = (struct sm_port_ref){d->index, (uint8_t)num};
+}
+
+void sm_probe_round(struct sm *sm)
+{
+    struct sm_port_ref *list = sm->disc.again;
+    uint32_t n = sm->disc.num_again;
+
+    sm->disc.again = NULL;
+    sm->disc.num_again = sm->disc.cap_again = 0;
+    sm->disc.rounds++;
+    for (uint32_t i = 0; i < n; i++) {
+        struct sm_dev *d = sm->dev[list[i].dev];
+        d->port[list[i].num].probed = 0;
+        if (d->here && d->port[list[i].num].peer == DEV_NONE)
+            sm_probe(sm, d, list[i].num);
+    }
+    free(list);
 }
 
 // Our own node: nobody's link leads here.

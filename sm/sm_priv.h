@@ -374,8 +374,10 @@ void sm_read_end_port(struct sm *sm, struct sm_dev *d, unsigned num); // PortInf
 struct sm_dev *sm_read_own(struct sm *sm, const struct mad_node_info *ni);
 // SwitchInfo, and all its ports after it. port0: PortInfo of port 0, when it has just been read; else NULL.
 void sm_read_switch(struct sm *sm, struct sm_dev *d, const uint8_t *port0);
-void sm_read_ports(struct sm *sm, struct sm_dev *d);          // all of a switch
-void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num); // who is behind the port
+void sm_read_ports(struct sm *sm, struct sm_dev *d);                // all of a switch
+void sm_probe(struct sm *sm, struct sm_dev *d, unsigned num);       // who is behind the port
+void sm_probe_again(struct sm *sm, struct sm_dev *d, unsigned num); // once more, in the next round
+void sm_probe_round(struct sm *sm);                                 // begins it
 void sm_probe_ports(struct sm *sm, struct sm_dev *d); // all that are up and have not been asked in this sweep
 static inline bool sm_is_probed(const struct sm *sm, const struct sm_port *p)
 {
