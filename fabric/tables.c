@@ -113,8 +113,8 @@ bool lanes_equal(const struct fabric_lanes *a, const struct fabric_lanes *b)
     return true;
 }
 
-static struct fabric_lanes *lanes_copy_for(const struct fabric_lanes *from, const struct fabric *from_fabric,
-                                           const struct fabric *f)
+struct fabric_lanes *lanes_copy_for(const struct fabric_lanes *from, const struct fabric *from_fabric,
+                                    const struct fabric *f)
 {
     struct fabric_lanes *l = lanes_new(f->num_switches);
     uint32_t *old = xcalloc((size_t)f->num_switches + 1, sizeof(*old));

@@ -27,6 +27,9 @@ static inline unsigned lanes_get(const struct fabric_lanes *l, uint32_t a, uint3
 }
 struct fabric_lanes *lanes_new(uint32_t num_switches);                         // all LANE_NONE; one reference
 void lanes_set(struct fabric_lanes *l, uint32_t a, uint32_t b, unsigned lane); // both directions
+// Re-indexed: switches matched by GUID, LANE_NONE for new ones.
+struct fabric_lanes *lanes_copy_for(const struct fabric_lanes *from, const struct fabric *from_fabric,
+                                    const struct fabric *f);
 struct fabric_lanes *lanes_ref(const struct fabric_lanes *l);
 void lanes_unref(const struct fabric_lanes *l); // NULL is fine
 // Whether both say the same of every pair; NULL says lane 0 of all.

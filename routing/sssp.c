@@ -6,6 +6,8 @@
 //   sssp_design.c  what lanes are made for: orders of channels, from roots
 //   sssp_fill.c    which of the fitting cables each destination takes
 //   sssp_lanes.c   a lane for each pair of switches
+//   sssp_layers.c  lanes by the dependencies that are in them
+//   sssp_mend.c    lanes for repaired tables
 //
 // Lanes come first and paths are chosen to fit them, not the other way round as in DFSSSP (Domke, Hoefler,
 // Nagel, "Deadlock-Free Oblivious Routing for Arbitrary Topologies", 2011): a lane is an order of channels,
@@ -26,6 +28,8 @@
 
 #include "lib/err.h"
 
+#define ATTEMPTS 4 // with other roots, where lanes do not suffice by a few
+#define NEAR 3
 #define SWITCHES_MAX 16384 // a byte and a half for each pair
 
 static const uint8_t lanes_of_code[] = {0, 1, 2, 4, 8, 15};
@@ -50,6 +54,13 @@ static uint32_t lanes_there(const struct fabric *f, const struct port **ret_port
     return least;
 }
 
+uint32_t rsssp_lanes(const struct fabric *f, const struct route_opts *opts)
+{
+    const struct port *least;
+    uint32_t max = lanes_there(f, &least);
+    return opts->lanes != 0 && opts->lanes < max ? opts->lanes : max;
+}
+
 static int too_few(const struct fabric *f, uint32_t needed, uint32_t max, const struct port *least,
                    struct err *e)
 {
@@ -69,7 +80,7 @@ int rsssp_compute(const struct rgraph *g, const struct rorder *o, const struct r
 {
     struct sgraph x;
     const struct port *least;
-    uint32_t max = lanes_there(g->f, &least), needed;
+    uint32_t max = lanes_there(g->f, &least), needed = 0;
     if (opts->lanes > LANES_MAX)
         return err_set(e, -EINVAL, NULL, "%u virtual lanes: at most %u can be used", opts->lanes, LANES_MAX);
     if (g->n > SWITCHES_MAX)
@@ -80,10 +91,19 @@ int rsssp_compute(const struct rgraph *g, const struct rorder *o, const struct r
     }
     sgraph_build(&x, g, a);
     scolours_find(&x, o, a);
-    sdesign(&x, o, opts->num_roots > 0, max, a);
+    struct fabric_lanes *l = NULL;
     uint8_t *pair = arena_array(a, (size_t)g->n + 1, (size_t)g->n + 1);
-    sfill(&x, t, pair, a);
-    struct fabric_lanes *l = sassign(&x, t, pair, max, a, &needed);
+    for (uint32_t fewest = UINT32_MAX; x.attempt < ATTEMPTS && !l; x.attempt++) {
+        struct arena *scratch = arena_new();
+        sdesign(&x, o, opts->num_roots > 0, max, scratch);
+        sfill(&x, t, pair, scratch);
+        l = sassign(&x, t, pair, max, scratch, &needed);
+        arena_free(scratch);
+        fewest = needed < fewest ? needed : fewest;
+        needed = fewest;
+        if (needed > max + NEAR)
+            break;
+    }
     if (!l)
         return too_few(g->f, needed, max, least, e);
     tables_set_lanes(t, l);

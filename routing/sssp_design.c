@@ -114,7 +114,7 @@ static uint32_t best_root(struct design *k, uint32_t comp, uint32_t num, uint64_
     for (uint32_t i = 0; i < num; i++)
         most = k->gain[i] > most ? k->gain[i] : most;
     for (uint32_t i = 0; i < num && most > 0; i++) {
-        uint64_t hash = hash_mix64(sgraph_guid(x, k->root[i]) + 1);
+        uint64_t hash = hash_mix64(sgraph_guid(x, k->root[i]) + 1 + x->attempt);
         if (k->gain[i] >= most - most / margin && (best == ID_NONE || hash > highest)) {
             best = k->root[i];
             highest = hash;
@@ -186,6 +186,9 @@ static void design_part(struct design *k, const struct rorder *o, uint32_t comp,
 void sdesign(struct sgraph *x, const struct rorder *o, bool roots_given, uint32_t max, struct arena *a)
 {
     struct design k = {.x = x, .roots_given = roots_given};
+    memset(x->up, 0, x->num_chans);
+    x->blind = 0;
+    x->num_lanes = 0;
     stree_init(&k.r, x, a);
     k.scratch = ARENA_NEW_N(a, 2 * (size_t)x->n + 1, uint32_t);
     k.root = ARENA_NEW_N(a, x->n + 1, uint32_t);

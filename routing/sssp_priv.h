@@ -20,6 +20,7 @@ struct sgraph {
     uint8_t blind;                    // lanes whose order goes by up and down alone, not by colour
     bool coloured;
     uint32_t num_lanes;
+    uint32_t attempt; // other ones take other roots
     uint32_t *comp;
     uint32_t *ends; // cables to end nodes
     uint32_t *lids; // LIDs on it
@@ -79,7 +80,38 @@ uint32_t spick(const struct sgraph *x, uint32_t comp, uint32_t most, uint32_t *r
 // All entries; pair[source * n + destination]: lanes in which all that way's paths are legal.
 void sfill(const struct sgraph *x, struct fabric_tables *t, uint8_t *pair, struct arena *a);
 
+// --- lanes by what is in them ---
+
+struct sdep {             // of a channel on the next
+    uint32_t from, index; // which of the channels of its end follows
+};
 #define SSSP_COUNTED_MAX 32 // lanes, to say how many would do
+struct slayers {
+    const struct sgraph *x;
+    const struct fabric_tables *t;
+    uint32_t *chan;                    // [switch * 256 + port], ID_NONE
+    size_t *base;                      // per channel: first of its dependencies
+    uint32_t *has, *never;             // per dependency: a bit per lane; never: would close a cycle
+    uint32_t *order[SSSP_COUNTED_MAX]; // per channel
+    uint32_t num;                      // lanes begun
+    struct sdep *dep;                  // the pair at hand's
+    uint32_t num_deps;
+    uint32_t *stamp_of, stamp; // per dependency
+    // search
+    uint32_t *stack, *fore, *back, *slots;
+    uint8_t *seen;
+    struct arena *a;
+};
+void slayers_init(struct slayers *k, const struct sgraph *x, const struct fabric_tables *t, struct arena *a);
+void slayers_begin(struct slayers *k); // one more lane, empty
+// The dependencies of a pair, both ways and of all LIDs. False when entries do not lead there.
+bool slayers_pair(struct slayers *k, uint32_t a, uint32_t b);
+bool slayers_try(struct slayers *k, uint32_t lane); // puts them into a lane, if that gets no cycle by it
+
+// Whether packets may go between two switches, but those of VL15.
+bool spair_talks(const struct sgraph *x, uint32_t a, uint32_t b);
+// Numbers the lanes that are used without gaps; how many.
+uint32_t slanes_close(struct fabric_lanes *l);
 // A lane for each pair, each lane's dependencies without a cycle. *ret_needed: lanes it took; more than max:
 // there are not enough, and NULL is returned.
 struct fabric_lanes *sassign(const struct sgraph *x, const struct fabric_tables *t, const uint8_t *pair,

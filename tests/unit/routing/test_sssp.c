@@ -15,6 +15,7 @@
 #include "lib/err.h"
 #include "lib/hash.h"
 #include "lib/xalloc.h"
+#include "routing/route_priv.h"
 #include "tests/unit/routing/rig.h"
 
 // --- fabrics ---
@@ -585,6 +586,71 @@ static void test_proof(void **state)
     fabric_unref(f);
 }
 
+// Tables that keep to the whole fabric's while it is damaged, and lanes for them.
+static void repair(const struct fabric *f, unsigned faults, struct rng *r, unsigned *anew)
+{
+    struct route_opts o = {.engine = ROUTE_SSSP};
+    struct route_result ideal, now;
+    struct rig_fault x[8];
+    struct err e = {0};
+    assert_int_equal(route_compute(f, &o, &ideal, &e), 0);
+    for (unsigned i = 0; i < faults; i++)
+        rig_fault_make(f, r, &x[i]);
+    const struct fabric *live = rig_live(f, x, faults);
+    assert_int_equal(route_repair(f, &ideal, live, &o, &now, &e), 0);
+    struct fabric_tables *t = tables_copy_for(now.tables, live, live, now.tables->top_lid);
+    struct fabric_lanes *l = NULL;
+    uint64_t moved = 0;
+    int rc = rsssp_mend(f, ideal.tables, live, t, rsssp_lanes(live, &o), &l, &moved, &e);
+    if (rc == 0) {
+        tables_set_lanes(t, l);
+        judge_all(live, t);
+        if (faults == 0) {
+            assert_true(lanes_equal(l, ideal.tables->lanes));
+            assert_int_equal(moved, 0);
+        }
+        uint64_t other = 0, pairs = 0;
+        for (uint32_t a = 0; a < live->num_switches; a++) {
+            for (uint32_t b = 0; b < a; b++) {
+                uint32_t fa = fabric_by_guid(f, fabric_switch(live, a)->guid)->sw;
+                uint32_t fb = fabric_by_guid(f, fabric_switch(live, b)->guid)->sw;
+                unsigned lane = lanes_get(l, a, b);
+                pairs += lane != LANE_NONE;
+                other += lane != LANE_NONE && lane != lanes_get(ideal.tables->lanes, fa, fb);
+            }
+        }
+        assert_int_equal(other, moved);
+        assert_true(moved * 4 <= pairs);
+    } else {
+        assert_int_equal(rc, -ENOSPC);
+        assert_null(l);
+        assert_non_null(strstr(e.text, "virtual lanes"));
+        (*anew)++;
+    }
+    tables_unref(t);
+    tables_unref(now.tables);
+    tables_unref(ideal.tables);
+    fabric_unref(live);
+    fabric_unref(f);
+}
+
+static void test_mended(void **state)
+{
+    (void)state;
+    struct rng r;
+    unsigned anew = 0;
+    rng_init(&r, 23);
+    for (unsigned i = 0; i < 8; i++) {
+        repair(grid(2, (unsigned[]){8, 7}, true, 2), i, &r, &anew);
+        repair(grid(3, (unsigned[]){4, 4, 3}, false, 1), i, &r, &anew);
+        repair(rig_random(&r, 30, 40), i, &r, &anew);
+        repair(dragonfly(4, 1, 2), i, &r, &anew);
+        repair(rig_named("ft3-8-4"), i, &r, &anew);
+    }
+    print_message("repairs for which 8 lanes do not suffice: %u of 40\n", anew);
+    assert_true(anew <= 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -593,6 +659,7 @@ int main(void)
         cmocka_unit_test(test_parts),         cmocka_unit_test(test_renumbered),
         cmocka_unit_test(test_small_changes), cmocka_unit_test(test_too_few_lanes),
         cmocka_unit_test(test_hostile),       cmocka_unit_test(test_proof),
+        cmocka_unit_test(test_mended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
