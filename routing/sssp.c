@@ -18,8 +18,11 @@
 // A pair of switches has one lane for all its LIDs and both directions, as packets are answered on the
 // service level that they came by.
 //
-// Departure from DFSSSP: no weights that add up from destination to destination, with which one lost cable
-// moves a third of all entries. See sssp_fill.c.
+// Departure from DFSSSP: no weights that add up from destination to destination, by which one lost cable
+// changes what all later ones see. See sssp_fill.c.
+//
+// Limit: shortest paths of large irregular or damaged grids may need more than eight lanes; then there is an
+// error that says how many, and no tables.
 #include "routing/sssp_priv.h"
 
 #include <errno.h>
