@@ -108,12 +108,12 @@ void sm_request(struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t met
 
 void sm_heard(struct sm *sm, struct sm_dev *d, const struct mad_result *r)
 {
-    if (r->status == 0)
+    if (r->status == 0) {
         d->heard_in = (uint32_t)sm->sweep.id;
-    if (r->status == 0)
         d->silent = 0;
-    else if (r->status == -ETIMEDOUT && d->silent < SM_SILENT && ++d->silent == SM_SILENT)
+    } else if (r->status == -ETIMEDOUT && d->silent < SM_SILENT && ++d->silent == SM_SILENT) {
         mad_engine_cancel_device(sm->engine, d->guid);
+    }
 }
 
 // --- directed routes ---

@@ -457,10 +457,10 @@ void sm_blueprint_free(struct sm *sm);
 // dirty.c
 // Something may have changed there: it is read again soon, and nothing else is. cause: a literal, what
 // the sweep's history says. Any number of calls before the sweep begins are one.
+void sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause); // SwitchInfo and all ports
 // It has said that a port of it changed. Where it shows that (PortStateChange) it is asked first whether
 // there is more than was read already: a trap that is not repressed in time comes again.
 void sm_dirty_told(struct sm *sm, struct sm_dev *d, const char *cause);
-void sm_dirty_switch(struct sm *sm, struct sm_dev *d, const char *cause); // SwitchInfo and all ports
 void sm_dirty_port(struct sm *sm, struct sm_dev *d, unsigned num, const char *cause); // PortInfo of one port
 void sm_dirty_desc(struct sm *sm, struct sm_dev *d, const char *cause);               // NodeDescription
 void sm_dirty_node(struct sm *sm, struct sm_dev *d, const char *cause); // NodeInfo and all that follows

@@ -230,13 +230,8 @@ uint8_t state_of(const struct odd *o, uint64_t guid, unsigned num)
     return v.linked ? v.state : PORT_DOWN;
 }
 
-static void up_with(struct odd *o, const char *name, const struct sim_opts *sim,
-                    void (*opts)(struct sm_opts *))
+void bring_up(struct odd *o)
 {
-    memset(o, 0, sizeof(*o));
-    rig_init(&o->r, name, sim);
-    if (opts != NULL)
-        opts(&o->r.opts);
     rig_up(&o->r);
     rig_sweeps(&o->r, 1, 300);
     assert_true(rig_last(&o->r)->ok);
@@ -245,6 +240,16 @@ static void up_with(struct odd *o, const char *name, const struct sim_opts *sim,
     o->lids = (sm_fabric(o->r.sm)->top_lid / LFT_BLOCK + 2u) * LFT_BLOCK;
     o->before = tables(o);
     mark(o);
+}
+
+static void up_with(struct odd *o, const char *name, const struct sim_opts *sim,
+                    void (*opts)(struct sm_opts *))
+{
+    memset(o, 0, sizeof(*o));
+    rig_init(&o->r, name, sim);
+    if (opts != NULL)
+        opts(&o->r.opts);
+    bring_up(o);
 }
 
 void up_on(struct odd *o, const char *name)

@@ -38,6 +38,7 @@ uint16_t lid_of(const struct odd *o, uint64_t port_guid);
 const struct node *peer_now(const struct odd *o, uint64_t guid, unsigned num);
 void all_links(struct odd *o, const struct node *n, bool up);
 uint8_t state_of(const struct odd *o, uint64_t guid, unsigned num);
+void bring_up(struct odd *o); // after rig_init()
 void up_on(struct odd *o, const char *name);
 void done(struct odd *o);
 void quiet(struct odd *o, int seconds, unsigned repeats);

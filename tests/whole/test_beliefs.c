@@ -17,24 +17,12 @@
 #include "tests/whole/odd.h"
 #include "tests/whole/storm.h"
 
-static void bring_up(struct odd *o)
-{
-    o->r.in_order = true;
-    rig_up(&o->r);
-    rig_sweeps(&o->r, 1, 300);
-    assert_true(rig_last(&o->r)->ok);
-    rig_run(&o->r, 3 * MONO_S);
-    rig_judge(&o->r, NULL, 0);
-    o->lids = (sm_fabric(o->r.sm)->top_lid / LFT_BLOCK + 2u) * LFT_BLOCK;
-    o->before = tables(o);
-    mark(o);
-}
-
 // Takes the reference to f.
 static void up_with(struct odd *o, const struct fabric *f, const struct sim_opts *sim)
 {
     memset(o, 0, sizeof(*o));
     rig_init_fabric(&o->r, f, sim);
+    o->r.in_order = true;
     bring_up(o);
 }
 
@@ -393,6 +381,7 @@ static void test_a_switch_in_its_place(void **state)
     (void)state;
     memset(&o, 0, sizeof(o));
     rig_init_fabric(&o.r, made("rail-16"), &odd_wire);
+    o.r.in_order = true;
     o.r.take_recv = hide_change;
     bring_up(&o);
     struct meddler m = {.o = &o, .node = nth(&o, ROLE_HOST, 9)};

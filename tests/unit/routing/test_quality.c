@@ -148,40 +148,6 @@ static void broken_tables(void **state)
 
 // --- what figures must not depend on ---
 
-// The same fabric with its nodes in another order.
-static const struct fabric *renumbered(const struct fabric *f, struct rng *r)
-{
-    struct builder *b = builder_new();
-    uint32_t *order = xcalloc(f->num_nodes, sizeof(*order));
-    node_id *id = xcalloc(f->num_nodes, sizeof(*id));
-    for (uint32_t i = 0; i < f->num_nodes; i++) {
-        uint32_t k = rng_below(r, i + 1);
-        order[i] = order[k];
-        order[k] = i;
-    }
-    for (uint32_t i = 0; i < f->num_nodes; i++) {
-        const struct node *n = &f->node[order[i]];
-        const char *desc = fabric_desc(f, n);
-        struct node_attrs a = {.guid = n->guid,
-                               .sys_guid = n->sys_guid,
-                               .type = (enum node_type)n->type,
-                               .num_ports = n->num_ports,
-                               .lft_cap = n->lft_cap};
-        assert_int_equal(builder_node(b, &a, desc, strlen(desc), &id[order[i]], NULL), 0);
-    }
-    for (uint32_t i = 0; i < f->num_ports; i++) {
-        const struct port *p = &f->port[i];
-        builder_port(b, id[p->node.i], p->num, &p->a);
-        if (p->guid)
-            builder_port_guid(b, id[p->node.i], p->num, p->guid);
-        if (port_valid(p->peer) && i < p->peer.i)
-            builder_link(b, id[p->node.i], p->num, id[f->port[p->peer.i].node.i], f->port[p->peer.i].num);
-    }
-    free(order);
-    free(id);
-    return builder_seal(b, f->generation, NULL);
-}
-
 static void same_link(const struct fabric *f, const struct quality_link *a, const struct fabric *g,
                       const struct quality_link *b)
 {
@@ -225,7 +191,7 @@ static void depends_on_nothing_else(void **state)
     (void)state;
     rng_init(&r, 13);
     for (unsigned i = 0; i < 3; i++) {
-        const struct fabric *f = rig_degrade(rig_named(name[i]), 5, &r), *g = renumbered(f, &r);
+        const struct fabric *f = rig_degrade(rig_named(name[i]), 5, &r), *g = rig_renumber(f, &r);
         struct fabric_tables *t = rig_route(f, ROUTE_UPDN);
         struct fabric_tables *u = tables_copy_for(t, f, g, t->top_lid);
         struct quality_opts serial = {.par = NULL}, wide = {.par = &rig_par};
