@@ -47,6 +47,18 @@
 #define MAD_NAME switch_port_state_table
 #define MAD_DEF "mad/attr/switch_port_state_table.def"
 #include "mad/attr/define.h"
+#define MAD_NAME general_info
+#define MAD_DEF "mad/attr/general_info.def"
+#include "mad/attr/define.h"
+#define MAD_NAME adaptive_routing_info
+#define MAD_DEF "mad/attr/adaptive_routing_info.def"
+#include "mad/attr/define.h"
+#define MAD_NAME adaptive_routing_group_table
+#define MAD_DEF "mad/attr/adaptive_routing_group_table.def"
+#include "mad/attr/define.h"
+#define MAD_NAME adaptive_routing_lft
+#define MAD_DEF "mad/attr/adaptive_routing_lft.def"
+#include "mad/attr/define.h"
 #define MAD_NAME mlnx_ext_port_info
 #define MAD_DEF "mad/attr/mlnx_ext_port_info.def"
 #include "mad/attr/define.h"

@@ -114,6 +114,12 @@ struct mad_attr {
     X(sm_info, "SMInfo", 0x01, 0x0020, 21, MAD_MAY_GET | MAD_MAY_SET)                                        \
     X(port_info_extended, "PortInfoExtended", 0x01, 0x0033, 64, MAD_MAY_GET | MAD_MAY_SET)                   \
     X(switch_port_state_table, "SwitchPortStateTable", 0x01, 0x0034, 64, MAD_MAY_GET)                        \
+    X(general_info, "GeneralInfo", 0x01, 0xff17, 64, MAD_MAY_GET)                                            \
+    X(adaptive_routing_info, "AdaptiveRoutingInfo", 0x01, 0xff20, 64, MAD_MAY_GET | MAD_MAY_SET)             \
+    X(adaptive_routing_group_table, "AdaptiveRoutingGroupTable", 0x01, 0xff21, 64,                           \
+      MAD_MAY_GET | MAD_MAY_SET)                                                                             \
+    X(adaptive_routing_lft, "AdaptiveRoutingLinearForwardingTable", 0x01, 0xff23, 64,                        \
+      MAD_MAY_GET | MAD_MAY_SET)                                                                             \
     X(mlnx_ext_port_info, "MlnxExtPortInfo", 0x01, 0xff90, 64, MAD_MAY_GET | MAD_MAY_SET)
 
 #define MAD_PM_ATTRS(X)                                                                                      \
@@ -213,6 +219,18 @@ struct mad_port_info_extended {
 };
 struct mad_switch_port_state_table {
 #include "mad/attr/switch_port_state_table.def"
+};
+struct mad_general_info {
+#include "mad/attr/general_info.def"
+};
+struct mad_adaptive_routing_info {
+#include "mad/attr/adaptive_routing_info.def"
+};
+struct mad_adaptive_routing_group_table {
+#include "mad/attr/adaptive_routing_group_table.def"
+};
+struct mad_adaptive_routing_lft {
+#include "mad/attr/adaptive_routing_lft.def"
 };
 struct mad_mlnx_ext_port_info {
 #include "mad/attr/mlnx_ext_port_info.def"

@@ -7,6 +7,7 @@
 // (infiniband-diags 44 on ibsim 0.10 and opensm 3.3.23, a net of two switches and three adapters). opensm:
 // ib_types.h of opensm 3.3.24, member sizes added up by hand. There is none for SwitchPortStateTable (see its
 // .def).
+#include "mad/adaptive.h"
 #include "mad/mad.h"
 #include "codec_test.h"
 
@@ -276,6 +277,50 @@ static void extended_port_info(void **state)
            "state_change_enable=1 link_speed_supported=2 link_speed_enabled=3 link_speed_active=4");
 }
 
+// NVIDIA's ib_types.h (dual GPL and BSD): ib_general_info_is_cap_enabled(), ib_ar_info_t,
+// ib_ar_group_table_t, ib_ar_lft_entry_t and their accessors, member sizes added up by hand
+static void adaptive_routing(void **state)
+{
+    expect(&mad_attr_general_info, "00010006 00120000 00000008 00000001",
+           "cap_mask[0]=0x10006 cap_mask[1]=0x120000 cap_mask[2]=8 cap_mask[3]=1");
+    struct mad_general_info g = {.cap_mask = {[0] = 0x10006, [1] = 0x120000, [2] = 8}};
+    for (unsigned i = 0; i < 128; i++)
+        assert_int_equal(mad_general_cap(&g, i),
+                         i == 1 || i == 2 || i == 16 || i == 49 || i == 52 || i == 67);
+
+    expect(&mad_attr_adaptive_routing_info,
+           "29 02 12 3b 17123456 789a 03 21 000000 05 01020304 86 00 10 00 60 00 bcde",
+           "by_transport_cap=1 by_sl_cap=1 no_fallback=1 directions_sup=2 group_table_copy_sup=1 "
+           "sub_groups_active=2 rn_xmit_en=1 fr_en=1 fr_sup=1 arn_sup=1 ar_en=1 string_width_cap=1 "
+           "group_table_cap=7 group_top=0x123 group_cap=0x456 sl_mask=0x789a sub_groups_sup=3 rn_version=2 "
+           "ar_version=1 transport_disable=5 ageing_us=0x1020304 hbf_sup=1 by_vl_cap=1 pfrn_sup=1 pfrn_en=1 "
+           "whbf_granularity=3 hbf_sl_mask=0xbcde");
+    expect(&mad_attr_adaptive_routing_info, "56 00 00 04 00000000 0000 00 00 000000 00 00000000 78 00 e0",
+           "dyn_cap_calc_sup=1 by_sl_en=1 global_groups=1 is4_mode=1 frn_sup=1 whbf_sup=1 "
+           "symmetric_hash_sup=1 dceth_hash_sup=1 bth_dqp_hash_sup=1 hbf_en=1 whbf_en=1 by_vl_en=1");
+
+    expect(&mad_attr_adaptive_routing_group_table,
+           "01 00000000000000 0000000000000000 0000000000000000 00000000000000 02"
+           "03 00000000000000 0000000000000000 0000000000000000 00000000000000 04",
+           "sub_group0:0100000000000000000000000000000000000000000000000000000000000002 "
+           "sub_group1:0300000000000000000000000000000000000000000000000000000000000004");
+
+    // free by group 0x123, static by port 5, bounded by group 2 of table 7
+    expect(&mad_attr_adaptive_routing_lft, "40110123 80050000 07060002",
+           "state[0]=1 port[0]=17 group[0]=0x123 state[1]=2 port[1]=5 table[2]=7 port[2]=6 group[2]=2");
+}
+
+// What a mask's bits mean is this program's own (mad/adaptive.h): that it is one to one is all there is to
+// see.
+static void adaptive_masks(void **state)
+{
+    uint8_t mask[MAD_AR_MASK_BYTES] = {0};
+    for (unsigned p = 0; p < 256; p += 3)
+        mad_ar_mask_add(mask, (uint8_t)p);
+    for (unsigned p = 0; p < 256; p++)
+        assert_int_equal(mad_ar_mask_has(mask, (uint8_t)p), p % 3 == 0);
+}
+
 // ibsim: the PMA's answer, and opensm's to saquery -c
 static void class_port_info(void **state)
 {
@@ -410,6 +455,8 @@ int main(void)
         cmocka_unit_test(notices),
         cmocka_unit_test(trap_details),
         cmocka_unit_test(extended_port_info),
+        cmocka_unit_test(adaptive_routing),
+        cmocka_unit_test(adaptive_masks),
         cmocka_unit_test(class_port_info),
         cmocka_unit_test(port_counters),
         cmocka_unit_test(port_counters_extended),
