@@ -76,7 +76,7 @@ static const struct field job_fields[] = {
 };
 const struct schema schema_job = {.name = "job", "A long computation", sizeof(struct job_row), job_fields};
 
-static const char *const engines[] = {"auto", "rail", "updn", "minhop", NULL};
+static const char *const engines[] = {"auto", "rail", "updn", "sssp", "minhop", NULL};
 static const struct field computation_fields[] = {
     {.name = "engine", .type = FIELD_STR, .at = 0, "auto when absent", .name_of = engines},
     {.name = "fail",

@@ -11,7 +11,7 @@
 #include "lib/guid.h"
 
 static const char *const level_names[] = {"error", "warning", "notice", "remote", "debug", NULL};
-static const char *const engine_names[] = {"auto", "updn", "minhop", "file", "rail", NULL};
+static const char *const engine_names[] = {"auto", "updn", "minhop", "file", "rail", "sssp", NULL};
 static const char *const sim_state_names[] = {"factory", "file", NULL};
 static const char *const sim_time_names[] = {"real", "virtual", NULL};
 
@@ -143,6 +143,16 @@ static const struct opt_row sm_rows[] = {
      .unit = "code: 1 = VL0 .. 5 = VL0-14",
      .reload = OPT_RELOAD_RESWEEP,
      .doc = "Most operational VLs that are negotiated; a live link's are never changed"},
+    {.name = "lmc",
+     .type = OPT_INT,
+     .offset = AT(lmc),
+     .min = 0,
+     .max = 7,
+     .def = "0",
+     .reload = OPT_RELOAD_RESTART,
+     .doc =
+         "Every adapter port gets 2^lmc LIDs, each with a path of its own; ports whose LID is not a multiple "
+         "of that get another one"},
     {.name = "phy_errors",
      .type = OPT_INT,
      .offset = AT(phy_errors),
@@ -170,7 +180,16 @@ static const struct opt_row routing_rows[] = {
      .def = "auto",
      .reload = OPT_RELOAD_RESTART,
      .doc =
-         "Routing engine; auto chooses and says why. minhop may leave credit loops: see allow_credit_loops"},
+         "Routing engine; auto chooses and says why. sssp takes shortest paths on any topology over virtual "
+         "lanes; minhop may leave credit loops: see allow_credit_loops"},
+    {.name = "lanes",
+     .type = OPT_INT,
+     .offset = AT(lanes),
+     .min = 0,
+     .max = 8,
+     .def = "0",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Virtual lanes that sssp may use at most; 0 = as many as every cable between switches has"},
     {.name = "roots",
      .type = OPT_STRINGS,
      .offset = AT(roots),
@@ -448,6 +467,8 @@ void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *
     o->hoq_life_host = (uint8_t)c->hoq_life_host;
     o->vl_stall_count = (uint8_t)c->vl_stall_count;
     o->max_vls = (uint8_t)c->max_vls;
+    o->lanes = (uint8_t)c->lanes;
+    o->lmc = (uint8_t)c->lmc;
     o->phy_errors = (uint8_t)c->phy_errors;
     o->overrun_errors = (uint8_t)c->overrun_errors;
     o->sweep_interval_ns = c->sweep_interval;

@@ -27,11 +27,12 @@ struct config {
     struct opt_list fabrics; // of struct config_fabric; empty = one, "default"
     // sm
     int64_t priority, sm_key, subnet_timeout, packet_life, hoq_life_switch, hoq_life_host, vl_stall_count,
-        max_vls, phy_errors, overrun_errors;
+        max_vls, lmc, phy_errors, overrun_errors;
     uint64_t subnet_prefix;
     int64_t sweep_interval, poll_interval, audit_interval;
     // routing
     int engine;
+    int64_t lanes;
     struct opt_strings roots;
     const char *lft_file;
     bool adopt, allow_credit_loops;

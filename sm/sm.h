@@ -47,9 +47,11 @@ const char *sm_state_name(enum sm_state s);
 struct sm_opts {
     const char *fabric; // its name in the database, the log and the API
     enum route_engine engine;
-    const uint64_t *root_guids; // of updn; borrowed for the life of the sm
+    const uint64_t *root_guids; // of rail and updn; borrowed for the life of the sm
     uint32_t num_roots;
     const char *lft_file; // ROUTE_FILE; borrowed
+    uint8_t lanes;        // ROUTE_SSSP: at most so many virtual lanes; 0 = as many as all cables have
+    uint8_t lmc;          // adapters' ports get 2^lmc LIDs each, 0..7
     uint8_t priority;     // 0..15
     uint64_t sm_key;
     uint64_t subnet_prefix;  // GidPrefix, fe80::/64 by default
