@@ -44,97 +44,6 @@ struct fabric_tables *tables_new(const struct fabric *f, uint16_t top_lid, const
     return t;
 }
 
-// --- lanes ---
-
-struct lanes_box {
-    struct fabric_lanes l; // first
-    _Atomic unsigned refs;
-};
-
-struct fabric_lanes *lanes_new(uint32_t num_switches)
-{
-    struct lanes_box *box = xcalloc(1, sizeof(*box));
-    box->refs = 1;
-    box->l.num_switches = num_switches;
-    box->l.num_lanes = 1;
-    box->l.stride = (num_switches + 1u) / 2;
-    size_t size = box->l.stride * num_switches;
-    box->l.pair = xmalloc(size + 1);
-    memset(box->l.pair, LANE_NONE << 4 | LANE_NONE, size + 1);
-    return &box->l;
-}
-
-static void set_half(struct fabric_lanes *l, uint32_t a, uint32_t b, unsigned lane)
-{
-    uint8_t *p = &l->pair[a * l->stride + b / 2];
-    unsigned shift = b % 2 * 4;
-    *p = (uint8_t)((*p & ~(15u << shift)) | lane << shift);
-}
-
-void lanes_set(struct fabric_lanes *l, uint32_t a, uint32_t b, unsigned lane)
-{
-    set_half(l, a, b, lane);
-    set_half(l, b, a, lane);
-}
-
-struct fabric_lanes *lanes_ref(const struct fabric_lanes *l)
-{
-    struct lanes_box *box = (struct lanes_box *)(uintptr_t)l;
-    assert(box->refs > 0);
-    atomic_fetch_add(&box->refs, 1);
-    return &box->l;
-}
-
-void lanes_unref(const struct fabric_lanes *l)
-{
-    struct lanes_box *box = (struct lanes_box *)(uintptr_t)l;
-    if (!box)
-        return;
-    assert(box->refs > 0);
-    if (atomic_fetch_sub(&box->refs, 1) > 1)
-        return;
-    free(box->l.pair);
-    free(box);
-}
-
-bool lanes_equal(const struct fabric_lanes *a, const struct fabric_lanes *b)
-{
-    const struct fabric_lanes *l = a ? a : b;
-    if (!l || a == b)
-        return true;
-    if (a && b && a->num_switches != b->num_switches)
-        return false;
-    for (uint32_t x = 0; x < l->num_switches; x++) {
-        for (uint32_t y = 0; y < l->num_switches; y++) {
-            if ((a ? lanes_get(a, x, y) : 0) != (b ? lanes_get(b, x, y) : 0))
-                return false;
-        }
-    }
-    return true;
-}
-
-struct fabric_lanes *lanes_copy_for(const struct fabric_lanes *from, const struct fabric *from_fabric,
-                                    const struct fabric *f)
-{
-    struct fabric_lanes *l = lanes_new(f->num_switches);
-    uint32_t *old = xcalloc((size_t)f->num_switches + 1, sizeof(*old));
-    l->num_lanes = from->num_lanes;
-    for (uint32_t s = 0; s < f->num_switches; s++) {
-        const struct node *n = fabric_by_guid(from_fabric, fabric_switch(f, s)->guid);
-        old[s] = n && n->sw < from->num_switches ? n->sw : ID_NONE;
-    }
-    for (uint32_t x = 0; x < f->num_switches; x++) {
-        for (uint32_t y = 0; old[x] != ID_NONE && y < f->num_switches; y++) {
-            if (old[y] != ID_NONE)
-                set_half(l, x, y, lanes_get(from, old[x], old[y]));
-        }
-    }
-    free(old);
-    return l;
-}
-
-// --- tables ---
-
 struct fabric_tables *tables_copy_for(const struct fabric_tables *from, const struct fabric *from_fabric,
                                       const struct fabric *f, uint16_t top_lid)
 {
@@ -184,8 +93,7 @@ void tables_unref(const struct fabric_tables *t)
 
 size_t tables_bytes(const struct fabric_tables *t)
 {
-    size_t lanes = t->lanes ? sizeof(struct lanes_box) + t->lanes->stride * t->lanes->num_switches : 0;
-    return sizeof(struct tables_box) + arena_bytes(box_of(t)->arena) + lanes;
+    return sizeof(struct tables_box) + arena_bytes(box_of(t)->arena) + (t->lanes ? lanes_bytes(t->lanes) : 0);
 }
 
 static const uint8_t drop_block[LFT_BLOCK] = {

@@ -8,6 +8,7 @@
 #include "fabric/fabric.h"
 
 struct arena;
+struct err;
 
 // Virtual lanes beside the tables: one for each pair of switches, the same in both directions, as a packet's
 // answer goes back on the service level that it came by. All LIDs that hang on a switch share its lanes: a
@@ -34,6 +35,16 @@ struct fabric_lanes *lanes_ref(const struct fabric_lanes *l);
 void lanes_unref(const struct fabric_lanes *l); // NULL is fine
 // Whether both say the same of every pair; NULL says lane 0 of all.
 bool lanes_equal(const struct fabric_lanes *a, const struct fabric_lanes *b);
+size_t lanes_bytes(const struct fabric_lanes *l);
+// For keeping, or for handing to another manager: lanes of f's switches by their GUIDs, whatever numbers
+// these get next time; few bytes where most pairs have the same lane, one a pair at most. *ret is malloc'd,
+// the caller's. -E2BIG beyond LANES_SWITCHES_MAX switches, -EINVAL when the lanes are not of f.
+#define LANES_SWITCHES_MAX 16384
+int lanes_write(const struct fabric_lanes *l, const struct fabric *f, uint8_t **ret, size_t *ret_size);
+// What lanes_write() wrote, for the switches of f: LANE_NONE for those that it does not know. One reference.
+// Trusts nothing: -EINVAL and *e. That the lanes have no cycle is for the proof to say.
+int lanes_read(const void *data, size_t size, const struct fabric *f, struct fabric_lanes **ret,
+               struct err *e);
 
 struct fabric_tables {
     uint32_t num_switches;
