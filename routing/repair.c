@@ -307,31 +307,31 @@ static bool has_credit_loop(const struct fabric *f, const struct fabric_tables *
 }
 
 // Tables without an order may get a credit loop by what is put in place of dead entries. If they had none,
-// they are given up for updn's, kept to in the same way.
+// they are given up for what auto chooses, kept to in the same way.
 static int repair_found(const struct route_base *b, const struct fabric *live, struct par *par,
                         struct route_result *r, struct err *e)
 {
     if (!has_credit_loop(live, r->tables, par) || has_credit_loop(b->f, b->ideal, par))
         return 0;
     struct route_opts o = b->opts;
-    struct route_result ideal, updn;
+    struct route_result ideal, other;
     char had[sizeof(ideal.why)];
     memcpy(had, r->why, sizeof(had));
     tables_unref(r->tables);
-    o.engine = ROUTE_UPDN;
+    o.engine = ROUTE_AUTO;
     o.par = par;
     int rc = route_compute(b->f, &o, &ideal, e);
     if (rc)
         return rc;
-    rc = route_repair(b->f, &ideal, live, &o, &updn, e);
+    rc = route_repair(b->f, &ideal, live, &o, &other, e);
     tables_unref(ideal.tables);
     if (rc)
         return rc;
-    *r = updn;
+    *r = other;
     r->replaced = true;
     snprintf(r->why, sizeof(r->why),
-             "given up, as repairing them would make a credit loop: %.60s; now up*/down* in their place",
-             had);
+             "given up, as repairing them would make a credit loop: %.60s; now engine %s in their place", had,
+             route_engine_name(other.engine));
     return 0;
 }
 

@@ -21,12 +21,9 @@
 
 #include "lib/err.h"
 
-static const char *const engine_names[] = {[ROUTE_AUTO] = "auto",
-                                           [ROUTE_UPDN] = "updn",
-                                           [ROUTE_MINHOP] = "minhop",
-                                           [ROUTE_FILE] = "file",
-                                           [ROUTE_RAIL] = "rail",
-                                           [ROUTE_SSSP] = "sssp"};
+static const char *const engine_names[] = {
+    [ROUTE_AUTO] = "auto", [ROUTE_UPDN] = "updn", [ROUTE_MINHOP] = "minhop",
+    [ROUTE_FILE] = "file", [ROUTE_RAIL] = "rail", [ROUTE_SSSP] = "sssp"};
 
 const char *route_engine_name(enum route_engine e)
 {
@@ -74,10 +71,26 @@ static void explain(const struct rgraph *g, const struct rorder *o, const struct
     if (g->num_comps > 1)
         snprintf(parts, sizeof(parts), ", %u parts routed each for itself", g->num_comps);
     const char *how = "up*/down*";
-    if (engine == ROUTE_RAIL)
-        how = o->tiered[comp] ? "up and down a tree, spread by place" : "no tiers, so up*/down*";
+    if (engine == ROUTE_RAIL && o->tiered[comp])
+        how = "up and down a tree, spread by place";
+    else if (engine == ROUTE_RAIL || (opts->engine == ROUTE_AUTO && !o->tiered[comp]))
+        how = "no tiers, so up*/down*";
     snprintf(r->why, sizeof(r->why), "%s%s, no credit loop on one VL; ranks from %s, top %.40s%s", asked, how,
              o->source, fabric_desc(g->f, fabric_switch(g->f, o->top[comp])), parts);
+}
+
+// What auto takes: rail where the greater part has the levels of a tree, whole or damaged; else updn, which
+// asks for nothing. Other engines for what is no tree are chosen here. *ret: the order for it.
+static int choose_engine(const struct rgraph *g, const struct route_opts *o, struct arena *a,
+                         struct rorder *ret, enum route_engine *ret_engine, struct err *e)
+{
+    struct route_opts opts = *o;
+    opts.engine = *ret_engine = o->engine == ROUTE_AUTO ? ROUTE_RAIL : o->engine;
+    int rc = rorder_build(g, &opts, a, ret, e);
+    if (rc || o->engine != ROUTE_AUTO || ret->tiered[main_component(g, a)])
+        return rc;
+    opts.engine = *ret_engine = ROUTE_UPDN;
+    return rorder_build(g, &opts, a, ret, e);
 }
 
 struct blank {
@@ -101,15 +114,14 @@ static struct fabric_tables *blank_tables(const struct fabric *f, const char *en
     return b.t;
 }
 
-static int compute(const struct fabric *f, const struct route_opts *o, enum route_engine engine,
-                   struct arena *a, struct route_result *ret, struct err *e)
+static int compute(const struct fabric *f, const struct route_opts *o, struct arena *a,
+                   struct route_result *ret, struct err *e)
 {
     struct rgraph g;
     struct rorder order;
+    enum route_engine engine;
     rgraph_build(f, a, &g);
-    struct route_opts opts = *o;
-    opts.engine = engine;
-    int rc = rorder_build(&g, &opts, a, &order, e);
+    int rc = choose_engine(&g, o, a, &order, &engine, e);
     if (rc)
         return rc;
     struct route_result r = {.engine = engine};
@@ -147,8 +159,7 @@ int route_compute(const struct fabric *f, const struct route_opts *o, struct rou
     if (o->engine == ROUTE_FILE)
         return read_file(f, o, ret, e);
     struct arena *a = arena_new();
-    enum route_engine engine = o->engine == ROUTE_AUTO ? ROUTE_UPDN : o->engine;
-    int rc = compute(f, o, engine, a, ret, e);
+    int rc = compute(f, o, a, ret, e);
     arena_free(a);
     return rc;
 }

@@ -17,7 +17,7 @@
 struct err;
 
 enum route_engine {
-    ROUTE_AUTO, // chooses, and says why
+    ROUTE_AUTO, // chooses (rail on trees, else updn), and says why
     ROUTE_UPDN, // up*/down* over a total order of switches (rank, GUID) with one top: no cycle on one VL; any
                 // topology
     ROUTE_MINHOP, // shortest paths, balanced; may have credit loops: only on request, and the proof says so
@@ -48,7 +48,7 @@ struct route_result {
     uint32_t columns;   // LIDs that had to be looked at
     uint32_t anew;      // of these, LIDs whose directions had to be taken anew (no tree, keeping left gaps)
     bool reordered;     // the ideal's order of switches has no longer one top; made anew from its ranks
-    bool replaced;      // the ideal is given up for updn's tables; `why` says so
+    bool replaced;      // the ideal is given up for tables of another engine; `why` says so
 };
 // 0, or negative errno with *e: a disconnected fabric is no error (each part is routed), an engine that
 // cannot do it is: never a silent fallback.

@@ -441,7 +441,7 @@ static void joined_leaves(void **state)
     assert_int_equal(f->node[leaf2.i].tier, 0);
     assert_int_equal(f->node[spine1.i].tier, 1);
     assert_int_equal(f->node[spine2.i].tier, 1);
-    expect_routed(f, &(struct route_opts){.engine = ROUTE_AUTO}, "joined leaves");
+    expect_routed(f, &(struct route_opts){.engine = ENGINE}, "joined leaves");
     fabric_unref(f);
 }
 
@@ -467,7 +467,7 @@ static void odd_trees(void **state)
     assert_int_equal(f->node[sw[0].i].tier, 1); // the case hangs on them
     assert_int_equal(f->node[sw[19].i].tier, 1);
     assert_int_equal(f->node[sw[10].i].tier, 2);
-    expect_routed(f, &(struct route_opts){.engine = ROUTE_AUTO}, "odd trees");
+    expect_routed(f, &(struct route_opts){.engine = ENGINE}, "odd trees");
     fabric_unref(f);
 }
 

@@ -17,7 +17,7 @@
 
 static void check(const struct fabric *f)
 {
-    struct fabric_tables *t = rig_route(f, ROUTE_AUTO);
+    struct fabric_tables *t = rig_route(f, ROUTE_UPDN);
     assert_string_equal(t->engine, "updn");
     rig_prove(f, t);
     tables_unref(t);
@@ -485,10 +485,86 @@ static void minhop(void **state)
     assert_true(loops > 0);
 }
 
+static void expect_auto(const struct fabric *f, const struct route_opts *given, enum route_engine engine,
+                        const char *word)
+{
+    struct route_opts o = given ? *given : (struct route_opts){0};
+    struct route_result res, same;
+    o.engine = ROUTE_AUTO;
+    assert_int_equal(route_compute(f, &o, &res, NULL), 0);
+    if (res.engine != engine)
+        fail_msg("%u switches: engine %s: %s", f->num_switches, route_engine_name(res.engine), res.why);
+    assert_string_equal(res.tables->engine, route_engine_name(engine));
+    assert_non_null(strstr(res.why, "auto: "));
+    assert_non_null(strstr(res.why, word));
+    rig_prove(f, res.tables);
+    o.engine = engine;
+    assert_int_equal(route_compute(f, &o, &same, NULL), 0);
+    assert_int_equal(tables_compare(res.tables, same.tables).entries, 0);
+    assert_int_equal(res.top_guid, same.top_guid);
+    tables_unref(res.tables);
+    tables_unref(same.tables);
+    fabric_unref(f);
+}
+
+static node_id mesh(struct rig *r, unsigned n)
+{
+    node_id first = {0}, last = {0};
+    for (unsigned i = 0; i < n; i++) {
+        node_id s = rig_switch(r, 8, "mesh");
+        rig_host(r, s);
+        if (i > 0)
+            rig_cable(r, last, s);
+        else
+            first = s;
+        last = s;
+    }
+    rig_cable(r, first, last);
+    return first;
+}
+
+static void tree(struct rig *r, unsigned leaves)
+{
+    node_id spine[2] = {rig_switch(r, 40, "spine"), rig_switch(r, 40, "spine")};
+    for (unsigned i = 0; i < leaves; i++) {
+        node_id leaf = rig_switch(r, 40, "leaf");
+        rig_host(r, leaf);
+        rig_host(r, leaf);
+        rig_cable(r, leaf, spine[0]);
+        rig_cable(r, leaf, spine[1]);
+    }
+}
+
+// rail wherever most switches are in a tree, whole or not; updn where there is none.
+static void auto_chooses(void **state)
+{
+    struct rng rng;
+    struct rig r;
+    rng_init(&rng, 12);
+    for (size_t i = 0; i < NUM_NAMES; i++)
+        expect_auto(rig_named(names[i]), NULL, ROUTE_RAIL, "ranks from tiers");
+    for (unsigned i = 0; i < 10; i++)
+        expect_auto(rig_degrade(rig_named("ft3-16-4"), 1 + 3 * i, &rng), NULL, ROUTE_RAIL, "tree");
+    rig_start(&r);
+    node_id root = mesh(&r, 7);
+    const struct fabric *f = rig_done(&r);
+    const uint64_t guid = f->node[root.i].guid;
+    expect_auto(fabric_ref(f), NULL, ROUTE_UPDN, "no tiers, so up*/down*");
+    expect_auto(f, &(struct route_opts){.root_guids = &guid, .num_roots = 1}, ROUTE_RAIL, "given roots");
+    rig_start(&r);
+    tree(&r, 4);
+    tree(&r, 3);
+    expect_auto(rig_done(&r), NULL, ROUTE_RAIL, "2 parts");
+    rig_start(&r);
+    tree(&r, 4);
+    mesh(&r, 9);
+    expect_auto(rig_done(&r), NULL, ROUTE_UPDN, "no tiers");
+}
+
 static void names_of_engines(void **state)
 {
     enum route_engine e;
-    for (int i = ROUTE_AUTO; i <= ROUTE_FILE; i++) {
+    for (int i = ROUTE_AUTO; i <= ROUTE_SSSP; i++) {
         assert_int_equal(route_engine_parse(route_engine_name((enum route_engine)i), &e), 0);
         assert_int_equal(e, i);
     }
@@ -534,6 +610,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generated),
+        cmocka_unit_test(auto_chooses),
         cmocka_unit_test(hosts_keep_to_the_tree),
         cmocka_unit_test(degraded),
         cmocka_unit_test(irregular),
