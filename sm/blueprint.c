@@ -72,6 +72,16 @@ bool sm_ideal_tables(const struct sm *sm, const struct fabric **ret_fabric,
     return true;
 }
 
+bool sm_get_routing(const struct sm *sm, struct sm_routing *ret)
+{
+    const struct sm_ideal *x = sm->blueprint.ideal;
+    if (x == NULL)
+        return false;
+    *ret = (struct sm_routing){
+        .blueprint = x->blueprint, .made_for = x->made_for, .ideal = x->route, .opts = sm_route_opts(sm)};
+    return true;
+}
+
 // --- kept ---
 
 static void work(void *arg, struct par *par)

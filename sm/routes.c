@@ -594,6 +594,17 @@ static struct fabric_tables *old_tables(const struct sm *sm)
     return tables_copy_for(sm->tables, sm->fabric, f, top > sm->tables->top_lid ? top : sm->tables->top_lid);
 }
 
+struct route_opts sm_route_opts(const struct sm *sm)
+{
+    struct route_opts o = {
+        .engine = sm->o.engine, .root_guids = sm->o.root_guids, .num_roots = sm->o.num_roots};
+    if (sm->o.lft_file != NULL) {
+        o.file_text = sm->o.lft_file;
+        o.file_len = strlen(sm->o.lft_file);
+    }
+    return o;
+}
+
 void sm_route_start(struct sm *sm)
 {
     if (nothing_to_route(sm)) {
@@ -614,12 +625,7 @@ void sm_route_start(struct sm *sm)
     j->state = sm->proof_state;
     j->row_known = xcalloc(n ? n : 1, sizeof(bool));
     j->blank = xcalloc(n ? n : 1, sizeof(bool));
-    j->opts = (struct route_opts){
-        .engine = sm->o.engine, .root_guids = sm->o.root_guids, .num_roots = sm->o.num_roots};
-    if (sm->o.lft_file != NULL) {
-        j->opts.file_text = sm->o.lft_file;
-        j->opts.file_len = strlen(sm->o.lft_file);
-    }
+    j->opts = sm_route_opts(sm);
     j->allow_credit_loops = sm->o.allow_credit_loops;
     j->anew = sm->reroute_now;
     j->may_adopt = sm->o.adopt && !sm->reroute_now && sm->tables == NULL && !sm->tables_begun;

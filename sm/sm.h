@@ -156,6 +156,15 @@ const struct fabric_tables *sm_tables(const struct sm *sm);
 // The ideal tables that are kept to, and the fabric that they are of; false before there are any. Borrowed.
 bool sm_ideal_tables(const struct sm *sm, const struct fabric **ret_fabric,
                      const struct fabric_tables **ret_tables);
+// What tables in force are made of, for questions of the kind "what if": a function of these and the live
+// fabric (route_repair()). All borrowed; what opts points to lives as long as sm. False before there are any.
+struct sm_routing {
+    const struct fabric *blueprint; // all that is meant to be there
+    const struct fabric *made_for;  // of which the ideal tables are: the blueprint, or where they were found
+    struct route_result ideal;
+    struct route_opts opts;
+};
+bool sm_get_routing(const struct sm *sm, struct sm_routing *ret);
 const struct findings *sm_findings(const struct sm *sm);
 // Finished sweeps, newest first; i = 0 is the last one; NULL beyond the history (64).
 const struct sm_sweep *sm_history(const struct sm *sm, unsigned i);

@@ -431,6 +431,7 @@ uint32_t sm_port_info_mod(const struct sm_dev *d,
                           unsigned num); // AttributeModifier of PortInfo for this port
 // routes.c
 void sm_route_start(struct sm *sm);
+struct route_opts sm_route_opts(const struct sm *sm); // borrows from sm
 void sm_route_job_free(struct sm *sm);
 // Whether tables that are right for `a` are for `b`: the same nodes in the same order, cables and LIDs.
 bool sm_same_routes(const struct fabric *a, const struct fabric *b);
