@@ -70,7 +70,7 @@ static const struct field routing_fields[] = {
     {.name = "top_guid",
      .type = FIELD_GUID,
      .at = ROUTING(top_guid),
-     "updn: the top switch of the order",
+     "rail, updn: the top switch of the order",
      .null = true},
     {.name = "verified", .type = FIELD_BOOL, .at = ROUTING(verified), "the tables in force are proved"},
     {.name = "pairs",

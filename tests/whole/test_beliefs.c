@@ -427,7 +427,7 @@ static void ours_again(struct odd *o, uint8_t *home)
     struct sm_status st;
     sm_get_status(o->r.sm, &st);
     assert_true(st.up);
-    assert_string_equal(sm_tables(o->r.sm)->engine, "updn");
+    assert_string_equal(sm_tables(o->r.sm)->engine, "rail");
     assert_null(strstr(st.route.why, "adopted"));
     changed_blocks(o);
     assert_memory_equal(home, o->before, (size_t)o->r.plan->num_switches * o->lids);

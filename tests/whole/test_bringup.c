@@ -83,7 +83,7 @@ static void test_hitless_restart(void **state)
     assert_int_equal(rig_count(&r, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE), 0);
     assert_int_equal(rig_count(&r, MAD_METHOD_SET, MAD_ATTR_PORT_INFO), 0);
     assert_int_equal(rig_count(&r, MAD_METHOD_SET, MAD_ATTR_P_KEY_TABLE), 0);
-    assert_string_equal(sm_tables(r.sm)->engine, "updn"); // its own tables are recognised
+    assert_string_equal(sm_tables(r.sm)->engine, "rail"); // its own tables are recognised
     rig_judge(&r, NULL, 0);
     rig_done(&r);
 }
@@ -103,10 +103,10 @@ static void test_restart_without_database(void **state)
     assert_int_equal(rig_count(&r, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE), 0);
     assert_int_equal(rig_count(&r, MAD_METHOD_SET, MAD_ATTR_PORT_INFO), 0);
     // They are what would be computed, whoever wrote them.
-    assert_string_equal(sm_tables(r.sm)->engine, "updn");
+    assert_string_equal(sm_tables(r.sm)->engine, "rail");
     sm_resweep(r.sm, "operator", true);
     rig_sweeps(&r, 1, 60);
-    assert_string_equal(sm_tables(r.sm)->engine, "updn");
+    assert_string_equal(sm_tables(r.sm)->engine, "rail");
     rig_judge(&r, NULL, 0);
     rig_done(&r);
 }

@@ -645,7 +645,8 @@ static void test_adopt_foreign(void **state)
     (void)state;
     adopt(ROUTE_MINHOP, 1, 1, "adopted");
     adopt(ROUTE_MINHOP, 7, 3, "adopted");
-    adopt(ROUTE_UPDN, 100, 2, "updn");
+    adopt(ROUTE_RAIL, 100, 2, "rail");
+    adopt(ROUTE_UPDN, 3, 2, "adopted");
 }
 
 // Follows every LID from every switch through the tables as they stand: a circle is never right.
