@@ -14,4 +14,17 @@
 // thread. O(ports).
 const struct fabric *fabric_merge(const struct fabric *known, const struct fabric *seen);
 
+// The same by another rule. What is not taken over from `seen` does not give its cables; but a LID that is
+// seen is whose it is seen to be under all of them.
+enum merge_rule {
+    MERGE_LEARN, // as above
+    MERGE_FIXED, // known as it is, with the LIDs and PortGUIDs that its ports are seen to have
+    MERGE_HOSTS, // besides, host adapters that are new, on leaf switches of known, at ports that have no
+                 // cable there
+    MERGE_LIVE,  // seen as it is; besides, end nodes of known that are missing in seen, where the switch
+                 // that they hang on is seen and nobody else has their place
+};
+const struct fabric *fabric_merge_by(enum merge_rule rule, const struct fabric *known,
+                                     const struct fabric *seen);
+
 #endif

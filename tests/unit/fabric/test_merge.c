@@ -318,6 +318,137 @@ static void test_sm_port(void **state)
     fabric_unref(m);
 }
 
+// Two adapters with one GUID: one LID, read at either place. The place without a cable is left without.
+static void test_lid_of_two(void **state)
+{
+    struct builder *b = base_builder();
+    (void)state;
+    builder_unlink(b, find(b, LEAF), 1);
+    set_lid(b, find(b, HOST), 1, 3, 0, PORT_INIT); // that is OTHER's
+    const struct fabric *known = base(), *seen = builder_seal(b, 2, NULL);
+    // `known` has a cable for HOST, so that it keeps LID and cable: nobody may settle that here.
+    const struct fabric *m = merged(known, seen);
+    assert_true(peer(m, LEAF, 1) == HOST);
+    fabric_unref(m);
+
+    b = base_builder(); // nor is there a cable that was known
+    builder_unlink(b, find(b, LEAF), 1);
+    known = builder_seal(b, 1, NULL);
+    b = builder_from(known);
+    set_lid(b, find(b, HOST), 1, 3, 0, PORT_INIT);
+    m = merged(known, builder_seal(b, 2, NULL));
+    assert_int_equal(at(m, HOST, 1)->a.lid, 0);
+    assert_int_equal(at(m, OTHER, 1)->a.lid, 3);
+    assert_true(fabric_port(m, fabric_by_lid(m, 3))->guid == OTHER + 1);
+    fabric_unref(m);
+}
+
+// --- other rules ---
+
+static const struct fabric *by_rule(enum merge_rule rule, const struct fabric *known, struct builder *b)
+{
+    const struct fabric *seen = builder_seal(b, 2, NULL), *m = fabric_merge_by(rule, known, seen);
+    if (rule != MERGE_LIVE) {
+        const struct fabric *again = fabric_merge_by(rule, m, seen);
+        assert_ptr_equal(again, m);
+        fabric_unref(again);
+    }
+    assert_sorted(m);
+    fabric_unref(seen);
+    return m;
+}
+
+// A new host on a leaf, a new switch with a host, a new trunk, a moved host: only the first one is taken in.
+static void test_fixed(void **state)
+{
+    const struct fabric *known = base(), *m;
+    (void)state;
+    for (int hosts = 0; hosts < 2; hosts++) {
+        struct builder *b = builder_from(known);
+        node_id s = find(b, LEAF), n = add_ca(b, 0x50, "new"), t = add_switch(b, 0x60, 8, "second");
+        node_id u = add_ca(b, 0x70, "far");
+        add_link(b, s, 5, n, 1);
+        add_link(b, s, 6, t, 6);
+        add_link(b, t, 1, u, 1);
+        add_link(b, s, 4, find(b, SPINE), 4);
+        builder_unlink(b, s, 2);
+        add_link(b, find(b, SPINE), 1, find(b, OTHER), 1);
+        set_lid(b, n, 1, 9, 0, PORT_ACTIVE);
+        set_lid(b, find(b, OTHER), 1, 8, 0, PORT_ACTIVE);
+        set_lid(b, u, 1, 2, 0, PORT_ACTIVE); // what HOST had
+        set_lid(b, find(b, HOST), 1, 7, 0, PORT_ACTIVE);
+        m = by_rule(hosts ? MERGE_HOSTS : MERGE_FIXED, known, b);
+        assert_int_equal(m->num_nodes, 4 + hosts);
+        assert_int_equal(m->num_links, 3 + hosts);
+        assert_true(peer(m, LEAF, 5) == (hosts ? 0x50 : 0));
+        assert_true(peer(m, LEAF, 6) == 0 && peer(m, LEAF, 4) == 0);
+        assert_true(peer(m, LEAF, 2) == OTHER);
+        assert_int_equal(at(m, OTHER, 1)->a.lid, 8);
+        assert_int_equal(at(m, HOST, 1)->a.lid, 7);
+        assert_false(port_valid(fabric_by_lid(m, 2)));
+        fabric_unref(m);
+    }
+    fabric_unref(known);
+}
+
+// A host on a spine would make a leaf of it; another adapter in a place is for somebody to accept; a LID that
+// went to one who is not taken in is gone all the same.
+static void test_not_hosts(void **state)
+{
+    const struct fabric *f = base(), *known = fabric_merge(f, NULL), *m;
+    struct builder *b = builder_from(known);
+    (void)state;
+    fabric_unref(f);
+    node_id n = add_ca(b, 0x50, "new"), r = add_ca(b, 0x55, "host");
+    add_link(b, find(b, SPINE), 1, n, 1);
+    builder_remove(b, find(b, HOST));
+    add_link(b, find(b, LEAF), 1, r, 1);
+    set_lid(b, r, 1, 2, 0, PORT_ACTIVE);
+    m = by_rule(MERGE_HOSTS, known, b);
+    assert_int_equal(m->num_nodes, 4);
+    assert_true(peer(m, LEAF, 1) == HOST);
+    assert_int_equal(at(m, HOST, 1)->a.lid, 0);
+    fabric_unref(m);
+    b = builder_from(known);
+    builder_remove(b, find(b, SPINE));
+    add_link(b, find(b, LEAF), 3, add_switch(b, SPINE, 16, "bigger"), 3);
+    m = by_rule(MERGE_HOSTS, known, b);
+    assert_ptr_equal(m, known);
+    fabric_unref(m);
+    fabric_unref(known);
+}
+
+// What is there, and hosts that are away in their places.
+static void test_live(void **state)
+{
+    const struct fabric *known = base();
+    (void)state;
+    struct builder *b = builder_from(known);
+    builder_remove(b, find(b, HOST));
+    builder_remove(b, find(b, OTHER));
+    builder_unlink(b, find(b, LEAF), 3);
+    node_id n = add_ca(b, 0x50, "new"), t = find(b, SPINE);
+    add_link(b, find(b, LEAF), 2, n, 1); // in the place of OTHER
+    add_link(b, find(b, LEAF), 4, t, 4);
+    set_lid(b, n, 1, 2, 0, PORT_ACTIVE);
+    const struct fabric *m = by_rule(MERGE_LIVE, known, b);
+    assert_int_equal(m->num_nodes, 4);
+    assert_true(peer(m, LEAF, 1) == HOST && peer(m, LEAF, 2) == 0x50);
+    assert_true(peer(m, LEAF, 3) == 0 && peer(m, LEAF, 4) == SPINE);
+    assert_int_equal(at(m, HOST, 1)->a.lid, 0);
+    assert_int_equal(at(m, 0x50, 1)->a.lid, 2);
+    fabric_unref(m);
+    b = builder_from(known);
+    builder_remove(b, find(b, LEAF)); // with all that hangs on it
+    builder_remove(b, find(b, HOST));
+    m = by_rule(MERGE_LIVE, known, b);
+    assert_int_equal(m->num_nodes, 2);
+    assert_int_equal(m->num_links, 0);
+    assert_null(fabric_by_guid(m, HOST));
+    fabric_unref(m);
+    fabric_unref(known);
+}
+
 // --- random ---
 
 static uint64_t next_random(uint64_t *x)
@@ -370,6 +501,14 @@ static void random_step(struct builder *b, const struct fabric *f, uint64_t *x, 
     }
 }
 
+static bool has_owner(const struct fabric *m, const struct port_attrs *a)
+{
+    for (uint32_t lid = a->lid; lid < a->lid + (1u << a->lmc); lid++)
+        if (port_valid(fabric_by_lid(m, (uint16_t)lid)))
+            return true;
+    return false;
+}
+
 static void assert_consistent(const struct fabric *m, const struct fabric *seen)
 {
     for (uint32_t i = 0; i < seen->num_ports; i++) {
@@ -380,12 +519,56 @@ static void assert_consistent(const struct fabric *m, const struct fabric *seen)
             assert_int_equal(fabric_port(m, at(m, n->guid, p->num)->peer)->num,
                              fabric_port(seen, p->peer)->num);
         }
-        if (port_is_end(seen, p) && p->a.lid != 0)
-            assert_int_equal(at(m, n->guid, p->num)->a.lid, p->a.lid);
+        const struct port *q = at(m, n->guid, p->num);
+        if (!port_is_end(seen, p) || p->a.lid == 0)
+            continue;
+        if (p->num > 0 && !port_valid(q->peer) && q->a.lid == 0)
+            assert_true(has_owner(m, &p->a));
+        else
+            assert_int_equal(q->a.lid, p->a.lid);
     }
-    for (uint32_t i = 0; i < m->num_ports; i++)
-        if (port_valid(m->port[i].peer))
-            assert_int_equal(m->port[m->port[i].peer.i].peer.i, i);
+    for (uint32_t i = 0; i < m->num_ports; i++) {
+        const struct port *p = &m->port[i];
+        if (port_valid(p->peer))
+            assert_int_equal(m->port[p->peer.i].peer.i, i);
+        for (uint32_t k = 0; p->num > 0 && port_is_end(m, p) && p->a.lid != 0 && !port_valid(p->peer); k++) {
+            assert_int_equal(m->lid_port[p->a.lid + k], i); // its own, or none
+            if (k + 1 == 1u << p->a.lmc)
+                break;
+        }
+    }
+}
+
+// Whether all links of f are in `in`.
+static uint32_t links_in(const struct fabric *f, const struct fabric *in)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        const struct node *k = fabric_by_guid(in, fabric_node(f, p->node)->guid);
+        if (!port_valid(p->peer) || p->peer.i < i || k == NULL || p->num > k->num_ports)
+            continue;
+        const struct port *q = fabric_port(in, fabric_port_at(in, k, p->num));
+        n += port_valid(q->peer) && fabric_peer_node(in, q)->guid == fabric_peer_node(f, p)->guid &&
+             fabric_port(in, q->peer)->num == fabric_port(f, p->peer)->num;
+    }
+    return n;
+}
+
+static void assert_rules(const struct fabric *known, const struct fabric *now)
+{
+    for (enum merge_rule rule = MERGE_FIXED; rule <= MERGE_LIVE; rule++) {
+        const struct fabric *m = by_rule(rule, known, builder_from(now));
+        if (rule == MERGE_LIVE) {
+            assert_int_equal(links_in(now, m), now->num_links);
+        } else {
+            assert_int_equal(links_in(known, m), known->num_links);
+            assert_true(rule == MERGE_HOSTS || m->num_links == known->num_links);
+            assert_true(rule == MERGE_HOSTS || m->num_nodes == known->num_nodes);
+            assert_int_equal(m->num_switches, known->num_switches);
+        }
+        fabric_unref(m);
+    }
 }
 
 static void test_random(void **state)
@@ -410,6 +593,7 @@ static void test_random(void **state)
             const struct fabric *self = fabric_merge(m, m);
             assert_ptr_equal(self, m);
             fabric_unref(self);
+            assert_rules(known, now);
             fabric_unref(known);
             fabric_unref(seen);
             known = m;
@@ -430,7 +614,9 @@ int main(void)
         cmocka_unit_test(test_cables_swapped), cmocka_unit_test(test_adapter_replaced),
         cmocka_unit_test(test_last_cable),     cmocka_unit_test(test_another_kind),
         cmocka_unit_test(test_lids),           cmocka_unit_test(test_names),
-        cmocka_unit_test(test_sm_port),        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_sm_port),        cmocka_unit_test(test_lid_of_two),
+        cmocka_unit_test(test_fixed),          cmocka_unit_test(test_not_hosts),
+        cmocka_unit_test(test_live),           cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
