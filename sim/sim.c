@@ -8,8 +8,9 @@
 //
 // Files: sim.c, sim_view.c (what tests look at), sim_queue.c (events, time), sim_route.c (movement),
 // sim_client.c (transports), sim_smp.c (agent), sim_port.c (PortInfo, links), sim_tables.c, sim_keys.c
-// (M_Key, P_Key, Q_Key), sim_trap.c, sim_pma.c, sim_mcast.c (multicast packets); what is done to it:
-// sim_links.c, sim_boot.c, sim_notice.c; who lives in it: sim_sm.c (a second manager), sim_hosts.c.
+// (M_Key, P_Key, Q_Key), sim_adaptive.c (adaptive routing), sim_trap.c, sim_pma.c, sim_mcast.c (multicast
+// packets); what is done to it: sim_links.c, sim_boot.c, sim_notice.c; who lives in it: sim_sm.c (a second
+// manager), sim_hosts.c.
 //
 // A node has two names: the GUID it says (which may be another's: sim_guid_duplicate()) and its label, by
 // which commands and tests name it.
@@ -174,6 +175,7 @@ static void make_switch(struct sim *s, struct sim_node *n, const struct node *fn
     };
     w->si.port_state_change = !s->o.keep_state; // its ports came up after its power did
     lft_forget(s, w);
+    adaptive_new(s, w);
 }
 
 void node_set_desc(struct sim_node *n, const char *text)
@@ -287,8 +289,10 @@ void sim_free(struct sim *s)
     queue_done(s);
     for (uint32_t i = 0; i < s->num_ports; i++)
         tables_forget(s, &s->port[i]);
-    for (uint32_t i = 0; i < s->num_switches; i++)
+    for (uint32_t i = 0; i < s->num_switches; i++) {
         free(s->sw[i].mft);
+        adaptive_free(&s->sw[i]);
+    }
     for (uint32_t i = 0; i < s->num_nodes; i++)
         free(s->node[i].not_kept);
     u64map_done(&s->by_guid);

@@ -40,6 +40,9 @@ struct sim_opts { // all zero is a strict fabric without latency
     bool no_mcast_top;      // switches without MulticastFDBTop (CapabilityMask bit 30)
     bool optimized_sltovl;  // switches have OptimizedSLtoVLMappingProgramming
     bool port_state_table;  // switches have SwitchPortStateTable
+    bool adaptive_routing;  // switches adapt, with so many groups each (0 = 1024, below 4096)
+    uint16_t adaptive_groups;
+    bool adaptive_one_table; // their linear and adaptive tables are one
 };
 
 struct sim *sim_new(struct loop *l, const struct fabric *f, const struct sim_opts *o); // o may be NULL
@@ -110,6 +113,8 @@ int sim_set_not_kept(struct sim *s, uint64_t node_guid, uint16_t attr_id, bool o
 // The same for one field of PortInfo or SwitchInfo, by its name in the codec ("subnet_timeout"). -EINVAL
 // when there is no such field.
 int sim_set_field_not_kept(struct sim *s, uint64_t node_guid, uint16_t attr_id, const char *field, bool on);
+// A switch learns to adapt, with so many groups (below 4096), or forgets how: 0.
+int sim_adaptive_cap(struct sim *s, uint64_t switch_guid, unsigned groups);
 // Preloads a switch as an earlier manager left it: entries 0..lids-1 and LinearFDBTop. -EINVAL beyond its
 // cap.
 int sim_set_lft(struct sim *s, uint64_t switch_guid, const uint8_t *entry, unsigned lids, uint16_t top);
@@ -250,8 +255,8 @@ int sim_counter_add(struct sim *s, uint64_t node_guid, unsigned port, enum sim_c
 int sim_counter_get(const struct sim *s, uint64_t node_guid, unsigned port, enum sim_counter c,
                     uint64_t *ret_value);
 // `bytes` in packets of `packet` bytes go from an end port to a LID along the programmed tables: counters of
-// every port on the way move. Hops, or -EHOSTUNREACH (what was carried up to there is counted, the discard
-// too).
+// every port on the way move. A switch that adapts takes that port of a group which has sent least. Hops, or
+// -EHOSTUNREACH (what was carried up to there is counted, the discard too).
 int sim_traffic(struct sim *s, uint64_t from_port_guid, uint16_t to_lid, uint64_t bytes, unsigned packet);
 
 // One multicast packet from an end port, carried along the programmed multicast tables over links that carry
@@ -284,6 +289,31 @@ int sim_mft(const struct sim *s, uint64_t switch_guid, uint16_t mlid, unsigned p
 // -EHOSTUNREACH with the place in ret_where (may be NULL).
 int sim_trace(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, char *ret_where,
               unsigned long size);
+
+// The same with every choice of switches that adapt: hops of the longest way when each mix of choices
+// arrives, -EHOSTUNREACH, or -ELOOP when one can come back to where it was.
+int sim_trace_all(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, char *ret_where,
+                  unsigned long size);
+struct sim_adaptive_view {
+    bool supported, enabled;
+    uint16_t group_cap, group_top;
+    uint8_t transport_disable;
+};
+int sim_adaptive_view(const struct sim *s, uint64_t switch_guid, struct sim_adaptive_view *ret);
+// Ports by which the switch may send what goes to a LID, of transports that adapt. How many, or -ENOENT.
+int sim_choices(const struct sim *s, uint64_t switch_guid, uint16_t lid, uint8_t ret_port[256]);
+// What flows of equal rate put on the cables, in flows. adaptive: switches that adapt give each the port of
+// its group that has least so far; else all go by the entries' ports.
+struct sim_flow {
+    uint64_t from_port_guid;
+    uint16_t to_lid;
+};
+struct sim_load {
+    unsigned arrived;
+    unsigned max, max_between; // most on one direction of a cable; of one between switches
+};
+int sim_flows(const struct sim *s, const struct sim_flow *flow, unsigned n, bool adaptive,
+              struct sim_load *ret);
 
 struct sim_stats {
     uint64_t mads;         // put on the wire by clients and agents

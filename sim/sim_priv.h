@@ -11,6 +11,7 @@
 #include "lib/loop.h"
 #include "lib/mono.h"
 #include "lib/rng.h"
+#include "mad/adaptive.h"
 #include "mad/mad.h"
 #include "sim/sim.h"
 
@@ -95,11 +96,12 @@ struct sim_port {
 struct sim_switch {
     struct mad_switch_info si;
     uint32_t node;
-    uint8_t *lft;         // cap bytes of sim.lft_pool, meaningful where `written` says so
-    uint64_t *written;    // a bit a block
-    uint64_t garbage;     // seed of what an unwritten block reads as
-    uint8_t *mft;         // position-major, two bytes an MLID; NULL = all zero
-    uint32_t lft_entries; // cap, bounded
+    uint8_t *lft;                  // cap bytes of sim.lft_pool, meaningful where `written` says so
+    uint64_t *written;             // a bit a block
+    uint64_t garbage;              // seed of what an unwritten block reads as
+    uint8_t *mft;                  // position-major, two bytes an MLID; NULL = all zero
+    uint32_t lft_entries;          // cap, bounded
+    struct sim_adaptive *adaptive; // NULL: does not adapt
 };
 
 struct not_kept { // a field, or a whole attribute when field is NULL
@@ -360,7 +362,9 @@ sma_fn p_key_get, p_key_set, guid_info_get, guid_info_set, sltovl_get, sltovl_se
 // Where the switch sends a LID: LFT_DROP beyond LinearFDBTop, anything in blocks that nobody wrote.
 uint8_t lft_entry(const struct sim *s, const struct sim_switch *w, uint16_t lid);
 void lft_preload(struct sim *s, struct sim_switch *w, const uint8_t *from,
-                 unsigned lids); // lids <= lft_entries
+                 unsigned lids);                                                   // lids <= lft_entries
+uint8_t lft_stored(const struct sim *s, const struct sim_switch *w, uint16_t lid); // whatever LinearFDBTop is
+void lft_store(struct sim *s, struct sim_switch *w, uint16_t lid, uint8_t port);
 bool mft_has(const struct sim_switch *w, uint16_t mlid, unsigned port);
 void tables_forget(struct sim *s, struct sim_port *p); // as after power-up
 void lft_forget(struct sim *s, struct sim_switch *w);
@@ -368,6 +372,26 @@ unsigned p_key_cap(const struct sim *s, const struct sim_port *p);
 uint16_t p_key_at(const struct sim *s, const struct sim_port *p, unsigned index);
 // Whether the port's table has a key that may talk with `key` (one of both a full member).
 bool p_key_matches(const struct sim *s, const struct sim_port *p, uint16_t key);
+
+// --- sim_adaptive.c ---
+sma_fn general_info_get, adaptive_info_get, adaptive_info_set, adaptive_group_get, adaptive_group_set,
+    adaptive_lft_get, adaptive_lft_set;
+void adaptive_make(struct sim *s, struct sim_switch *w, unsigned cap);
+void adaptive_new(struct sim *s, struct sim_switch *w); // as opts say
+void adaptive_free(struct sim_switch *w);
+void adaptive_forget(struct sim_switch *w); // as after power-up
+void adaptive_lft_written(struct sim *s, struct sim_switch *w, unsigned first, unsigned count);
+// Ports by which packets of a transport may go to a LID; how many. One may be dead when it is the only one.
+unsigned adaptive_choices(const struct sim *s, const struct sim_switch *w, uint16_t lid, unsigned transport,
+                          uint8_t ret[256]);
+uint8_t adaptive_port(const struct sim *s, const struct sim_switch *w, uint16_t lid,
+                      uint64_t flow); // a MAD's
+// That of the choices with least of load[port index]; NULL: of what they have sent.
+uint8_t adaptive_least(const struct sim *s, const struct sim_switch *w, uint16_t lid, const uint64_t *load);
+
+// --- sim_view.c ---
+// Writes where a walk stopped; -EHOSTUNREACH.
+int sim_stopped(char *where, unsigned long size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 // --- sim_port.c: PortInfo and links ---
 sma_fn port_info_get, port_info_set, mlnx_port_get, mlnx_port_set;

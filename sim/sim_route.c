@@ -148,7 +148,7 @@ static enum step deliver(struct sim *s, struct flight *f)
 // At a switch: to its own port 0, or out of the port that the table names.
 static enum step forward(struct sim *s, struct flight *f, const struct sim_node *n)
 {
-    uint8_t out = lft_entry(s, &s->sw[n->sw], f->dlid);
+    uint8_t out = adaptive_port(s, &s->sw[n->sw], f->dlid, f->slid);
     if (out == 0 || out > n->num_ports)
         return drop(s, f, &s->stats.no_route);
     if (++f->hops > SIM_HOP_LIMIT)

@@ -91,6 +91,10 @@ static const struct sma_attr attrs[] = {
     {MAD_ATTR_LINEAR_FORWARDING_TABLE, true, lft_block_get, lft_block_set},
     {MAD_ATTR_MULTICAST_FORWARDING_TABLE, true, mft_get, mft_set},
     {MAD_ATTR_SWITCH_PORT_STATE_TABLE, true, port_states_get, NULL},
+    {MAD_ATTR_GENERAL_INFO, true, general_info_get, NULL},
+    {MAD_ATTR_ADAPTIVE_ROUTING_INFO, true, adaptive_info_get, adaptive_info_set},
+    {MAD_ATTR_ADAPTIVE_ROUTING_GROUP_TABLE, true, adaptive_group_get, adaptive_group_set},
+    {MAD_ATTR_ADAPTIVE_ROUTING_LFT, true, adaptive_lft_get, adaptive_lft_set},
     {MAD_ATTR_MLNX_EXT_PORT_INFO, false, mlnx_port_get, mlnx_port_set},
 };
 

@@ -294,7 +294,26 @@ uint16_t lft_block_set(struct sim *s, struct sma_req *r)
         return MAD_STATUS_BAD_VALUE;
     memcpy(w->lft + r->am * BLOCK, r->data, BLOCK);
     w->written[r->am / 64] |= 1ull << (r->am % 64);
+    adaptive_lft_written(s, w, r->am * BLOCK, BLOCK);
     return 0;
+}
+
+uint8_t lft_stored(const struct sim *s, const struct sim_switch *w, uint16_t lid)
+{
+    return entry(s, w, lid);
+}
+
+void lft_store(struct sim *s, struct sim_switch *w, uint16_t lid, uint8_t port)
+{
+    uint8_t block[BLOCK];
+    if (lid >= w->lft_entries)
+        return;
+    if (!written(w, lid / BLOCK)) {
+        read_block(s, w, lid / BLOCK, block);
+        memcpy(w->lft + lid / BLOCK * BLOCK, block, BLOCK);
+        w->written[lid / BLOCK / 64] |= 1ull << (lid / BLOCK % 64);
+    }
+    w->lft[lid] = port;
 }
 
 void lft_preload(struct sim *s, struct sim_switch *w, const uint8_t *from, unsigned lids)
@@ -315,6 +334,7 @@ void lft_forget(struct sim *s, struct sim_switch *w)
     w->garbage = rng_u64(&s->rng);
     free(w->mft);
     w->mft = NULL;
+    adaptive_forget(w);
 }
 
 // --- MulticastForwardingTable: AM bits 8:0 = block of 32, bits 31:28 = position ---

@@ -92,8 +92,7 @@ int sim_mft(const struct sim *s, uint64_t switch_guid, uint16_t mlid, unsigned p
 
 // --- walks ---
 
-__attribute__((format(printf, 3, 4))) static int stopped(char *where, unsigned long size, const char *fmt,
-                                                         ...)
+int sim_stopped(char *where, unsigned long size, const char *fmt, ...)
 {
     if (where && size > 0) {
         va_list ap;
@@ -123,27 +122,29 @@ static int walk(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, c
 {
     struct sim_port *p = sim_port_by_guid(s, from_port_guid);
     if (!p)
-        return stopped(where, size, "no end port 0x%016llx", (unsigned long long)from_port_guid);
+        return sim_stopped(where, size, "no end port 0x%016llx", (unsigned long long)from_port_guid);
     for (int hops = 0; hops <= SIM_HOP_LIMIT; hops++) {
         const struct sim_node *n = node_of(s, p);
         if (has_lid(end_port(s, p), to_lid))
             return hops;
         if (!is_switch(n) && hops > 0)
-            return stopped(where, size, "%.64s: arrived, but its LID is %u", n->desc, p->pi.lid);
-        unsigned out = is_switch(n) ? lft_entry(s, &s->sw[n->sw], to_lid) : p->num;
+            return sim_stopped(where, size, "%.64s: arrived, but its LID is %u", n->desc, p->pi.lid);
+        unsigned out = !is_switch(n) ? p->num
+                       : load        ? adaptive_least(s, &s->sw[n->sw], to_lid, NULL)
+                                     : adaptive_port(s, &s->sw[n->sw], to_lid, from_port_guid);
         struct sim_port *next = out == 0 || out == LFT_DROP ? NULL : port_at(s, n, out);
         if (!next)
-            return stopped(where, size, "%.64s: LFT entry %u for LID %u", n->desc, out, to_lid);
+            return sim_stopped(where, size, "%.64s: LFT entry %u for LID %u", n->desc, out, to_lid);
         if (!link_passes(s, next, false)) {
             if (load)
                 next->counter[SIM_XMIT_DISCARDS] += load->packets;
-            return stopped(where, size, "%.64s[%u]: link carries no data", n->desc, out);
+            return sim_stopped(where, size, "%.64s[%u]: link carries no data", n->desc, out);
         }
         p = peer_of(s, next);
         if (load)
             carry(next, p, load->words, load->packets);
     }
-    return stopped(where, size, "loop to LID %u, last %.64s", to_lid, node_of(s, p)->desc);
+    return sim_stopped(where, size, "loop to LID %u, last %.64s", to_lid, node_of(s, p)->desc);
 }
 
 int sim_trace(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, char *ret_where,
