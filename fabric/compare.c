@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes are matched by GUID, ports by number. One pass over the live cables tells moved ones, replaced
+// devices and what is more; one over the blueprint what is missing and not explained by these.
+#include "fabric/compare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/guid.h"
+#include "lib/xalloc.h"
+
+struct comparing {
+    struct blueprint_compare *c;
+    const struct fabric *b, *live;
+    uint32_t max, cap;
+    struct blueprint_item beyond;
+    bool *stands_in;   // per live node: in another's place
+    bool *is_stood_in; // per node of the blueprint
+};
+
+static struct blueprint_item *add(struct comparing *m, enum blueprint_diff kind)
+{
+    struct blueprint_compare *c = m->c;
+    if (c->count[kind]++ >= m->max)
+        return &m->beyond;
+    if (c->n == m->cap) {
+        m->cap = m->cap ? 2 * m->cap : 32;
+        c->item = xreallocarray(c->item, m->cap, sizeof(*c->item));
+    }
+    c->item[c->n] = (struct blueprint_item){.kind = kind};
+    return &c->item[c->n++];
+}
+
+// The same node in the other fabric when it has as many ports; *ret_other: it is there with others.
+static const struct node *same_node(const struct fabric *in, const struct node *n, bool *ret_other)
+{
+    const struct node *k = fabric_by_guid(in, n->guid);
+    bool other = k != NULL && (k->type != n->type || k->num_ports != n->num_ports);
+    if (ret_other != NULL)
+        *ret_other = other;
+    return other ? NULL : k;
+}
+
+static const struct port *same_port(const struct fabric *in, const struct fabric *f, const struct port *p)
+{
+    const struct node *n = fabric_node(f, p->node), *k = same_node(in, n, NULL);
+    return k != NULL ? &in->port[k->first_port + p->num - node_first_num(k)] : NULL;
+}
+
+static bool same_link(const struct fabric *in, const struct port *k, const struct fabric *f,
+                      const struct port *p)
+{
+    return k != NULL && port_valid(k->peer) &&
+           same_node(in, fabric_peer_node(f, p), NULL) == fabric_peer_node(in, k) &&
+           fabric_port(in, k->peer)->num == fabric_port(f, p->peer)->num;
+}
+
+static bool linked(const struct port *p)
+{
+    return p != NULL && port_valid(p->peer);
+}
+
+static bool of_switches(const struct fabric *f, const struct port *p)
+{
+    return fabric_node(f, p->node)->type == NODE_SWITCH && fabric_peer_node(f, p)->type == NODE_SWITCH;
+}
+
+// Whether the live cable at p leads to a device that stands where one of the blueprint stood. k: p there.
+static bool replaced(struct comparing *m, const struct port *p, const struct port *k)
+{
+    const struct node *now = fabric_peer_node(m->live, p), *was = fabric_peer_node(m->b, k);
+    bool other;
+    if (same_node(m->b, now, &other) != NULL || now->type != was->type)
+        return false;
+    if (other ? now->guid != was->guid : fabric_by_guid(m->live, was->guid) != NULL)
+        return false;
+    uint32_t i = (uint32_t)(now - m->live->node);
+    if (!m->stands_in[i]) {
+        struct blueprint_item *x = add(m, BLUEPRINT_REPLACED);
+        x->guid = now->guid;
+        x->was_guid = was->guid;
+        x->far_guid = fabric_node(m->live, p->node)->guid;
+        x->far_port = p->num;
+    }
+    m->stands_in[i] = true;
+    m->is_stood_in[was - m->b->node] = true;
+    return true;
+}
+
+// The cable at p, whose port the blueprint has with another cable.
+static void add_moved(struct comparing *m, const struct port *p, const struct port *k)
+{
+    struct blueprint_item *x = add(m, BLUEPRINT_MOVED);
+    x->guid = fabric_node(m->live, p->node)->guid;
+    x->port = p->num;
+    x->far_guid = fabric_peer_node(m->live, p)->guid;
+    x->far_port = fabric_port(m->live, p->peer)->num;
+    x->was_guid = fabric_peer_node(m->b, k)->guid;
+    x->was_port = fabric_port(m->b, k->peer)->num;
+}
+
+static void live_link(struct comparing *m, const struct port *p)
+{
+    const struct port *z = fabric_port(m->live, p->peer);
+    const struct port *k = same_port(m->b, m->live, p), *kz = same_port(m->b, m->live, z);
+    if (same_link(m->b, k, m->live, p))
+        return;
+    bool a = linked(k) && replaced(m, p, k), b = linked(kz) && replaced(m, z, kz);
+    if (a || b)
+        return;
+    // Said of the end that moved, where one can be told from the other: an adapter, else the lower one.
+    if (linked(k) && (!linked(kz) || fabric_node(m->live, z->node)->type == NODE_SWITCH)) {
+        add_moved(m, p, k);
+    } else if (linked(kz)) {
+        add_moved(m, z, kz);
+    } else if (of_switches(m->live, p)) {
+        struct blueprint_item *x = add(m, BLUEPRINT_EXTRA_LINK);
+        x->guid = fabric_node(m->live, p->node)->guid;
+        x->port = p->num;
+        x->far_guid = fabric_node(m->live, z->node)->guid;
+        x->far_port = z->num;
+    }
+}
+
+static void live_nodes(struct comparing *m)
+{
+    for (uint32_t i = 0; i < m->live->num_nodes; i++) {
+        const struct node *n = &m->live->node[i];
+        if (m->stands_in[i] || fabric_by_guid(m->b, n->guid) != NULL)
+            continue;
+        add(m, BLUEPRINT_EXTRA_NODE)->guid = n->guid;
+        m->c->extra_switches += n->type == NODE_SWITCH;
+    }
+}
+
+static void missing_nodes(struct comparing *m)
+{
+    for (uint32_t i = 0; i < m->b->num_nodes; i++) {
+        const struct node *n = &m->b->node[i];
+        if (m->is_stood_in[i] || fabric_by_guid(m->live, n->guid) != NULL)
+            continue;
+        add(m, BLUEPRINT_MISSING_NODE)->guid = n->guid;
+        m->c->missing_switches += n->type == NODE_SWITCH;
+    }
+}
+
+static void missing_links(struct comparing *m)
+{
+    for (uint32_t i = 0; i < m->b->num_ports; i++) {
+        const struct port *p = &m->b->port[i];
+        if (!port_valid(p->peer) || p->peer.i < i)
+            continue;
+        const struct port *z = fabric_port(m->b, p->peer);
+        const struct port *s = same_port(m->live, m->b, p), *sz = same_port(m->live, m->b, z);
+        if (s == NULL || sz == NULL || linked(s) ||
+            linked(sz)) // a node is missing, or that was told as moved
+            continue;
+        struct blueprint_item *x = add(m, BLUEPRINT_MISSING_LINK);
+        x->guid = fabric_node(m->b, p->node)->guid;
+        x->port = p->num;
+        x->far_guid = fabric_node(m->b, z->node)->guid;
+        x->far_port = z->num;
+    }
+}
+
+static int by_kind(const void *a, const void *b)
+{
+    const struct blueprint_item *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->guid != y->guid)
+        return x->guid < y->guid ? -1 : 1;
+    return (x->port > y->port) - (x->port < y->port);
+}
+
+struct blueprint_compare *blueprint_compare(const struct fabric *blueprint, const struct fabric *live,
+                                            uint32_t max)
+{
+    struct comparing m = {.c = xcalloc(1, sizeof(*m.c)), .b = blueprint, .live = live, .max = max};
+
+    m.stands_in = xcalloc(live->num_nodes + 1, sizeof(bool));
+    m.is_stood_in = xcalloc(blueprint->num_nodes + 1, sizeof(bool));
+    for (uint32_t i = 0; i < live->num_ports; i++)
+        if (port_valid(live->port[i].peer) && live->port[i].peer.i > i)
+            live_link(&m, &live->port[i]);
+    live_nodes(&m);
+    missing_nodes(&m);
+    missing_links(&m);
+    if (m.c->n > 0)
+        qsort(m.c->item, m.c->n, sizeof(*m.c->item), by_kind);
+    free(m.stands_in);
+    free(m.is_stood_in);
+    return m.c;
+}
+
+void blueprint_compare_free(struct blueprint_compare *c)
+{
+    if (c == NULL)
+        return;
+    free(c->item);
+    free(c);
+}
+
+const char *blueprint_diff_name(enum blueprint_diff k)
+{
+    static const char *const name[] = {"missing-node", "missing-link", "extra-node",
+                                       "extra-link",   "moved-cable",  "replaced-node"};
+    return (unsigned)k < BLUEPRINT_DIFFS ? name[k] : "?";
+}
+
+// "leaf-1[33]", from whichever of the two knows the node.
+static const char *place(const struct fabric *first, const struct fabric *second, uint64_t guid, unsigned num,
+                         char *buf, size_t size)
+{
+    const struct fabric *f = fabric_by_guid(first, guid) != NULL ? first : second;
+    const struct node *n = fabric_by_guid(f, guid);
+    if (n == NULL)
+        snprintf(buf, size, GUID_FMT, GUID_ARG(guid));
+    else if (num == 0)
+        fabric_node_name(f, n, buf, size);
+    else if (port_valid(fabric_port_at(f, n, num)))
+        fabric_port_name(f, fabric_port_at(f, n, num), buf, size);
+    else
+        snprintf(buf, size, "%s[%u]", fabric_desc(f, n), num);
+    return buf;
+}
+
+const char *blueprint_item_text(const struct blueprint_item *x, const struct fabric *blueprint,
+                                const struct fabric *live, char *buf, size_t size)
+{
+    char a[180], b[180], c[180];
+    const struct fabric *f = live, *g = blueprint;
+
+    switch (x->kind) {
+    case BLUEPRINT_MISSING_NODE:
+        snprintf(buf, size, "%s (" GUID_FMT ") is away", place(g, f, x->guid, 0, a, sizeof(a)),
+                 GUID_ARG(x->guid));
+        break;
+    case BLUEPRINT_MISSING_LINK:
+        snprintf(buf, size, "the cable %s - %s is away", place(g, f, x->guid, x->port, a, sizeof(a)),
+                 place(g, f, x->far_guid, x->far_port, b, sizeof(b)));
+        break;
+    case BLUEPRINT_EXTRA_NODE:
+        snprintf(buf, size, "%s (" GUID_FMT ") is new", place(f, g, x->guid, 0, a, sizeof(a)),
+                 GUID_ARG(x->guid));
+        break;
+    case BLUEPRINT_EXTRA_LINK:
+        snprintf(buf, size, "the cable %s - %s is new", place(f, g, x->guid, x->port, a, sizeof(a)),
+                 place(f, g, x->far_guid, x->far_port, b, sizeof(b)));
+        break;
+    case BLUEPRINT_MOVED:
+        snprintf(buf, size, "the cable at %s leads to %s; in the blueprint to %s",
+                 place(f, g, x->guid, x->port, a, sizeof(a)),
+                 place(f, g, x->far_guid, x->far_port, b, sizeof(b)),
+                 place(g, f, x->was_guid, x->was_port, c, sizeof(c)));
+        break;
+    case BLUEPRINT_REPLACED:
+        snprintf(buf, size, "%s (" GUID_FMT ") at %s is where %s (" GUID_FMT ") was",
+                 place(f, g, x->guid, 0, a, sizeof(a)), GUID_ARG(x->guid),
+                 place(f, g, x->far_guid, x->far_port, b, sizeof(b)),
+                 place(g, f, x->was_guid, 0, c, sizeof(c)), GUID_ARG(x->was_guid));
+        break;
+    }
+    return buf;
+}
