@@ -24,6 +24,7 @@ void sm_dev_ports_free(struct sm_dev *d)
     for (unsigned i = 0; i <= d->ni.num_ports; i++)
         free(d->port[i].pkey0);
     free(d->port);
+    sm_lanes_free(d);
 }
 
 void sm_dev_free(struct sm_dev *d)

@@ -113,7 +113,7 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
 
 void sm_pass_hurry(struct sm *sm, bool again)
 {
-    struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_tables,
+    struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_lanes, &sm->pass_tables,
                                     &sm->pass_top,    &sm->pass_links, &sm->pass_hosts};
     bool quiet = again && mono_sub(loop_now(sm->loop), sm->pass_heard) >= HURRY;
 

@@ -32,7 +32,7 @@ static void want_end(const struct portcfg_in *in, const struct sm_opts *o, struc
 {
     w->lid = in->lid;
     w->master_sm_lid = in->sm_lid;
-    w->master_sm_sl = 0;
+    w->master_sm_sl = in->sm_sl;
     w->gid_prefix = o->subnet_prefix;
     w->lmc = 0;
     w->subnet_timeout = o->subnet_timeout;

@@ -47,6 +47,8 @@ static bool want(const struct sm *sm, const struct sm_dev *d, unsigned num, stru
     if ((!dev_is_switch(d) || sw0) && p->lid == 0)
         return false;
     mad_port_info_decode(p->info, now);
+    if (!dev_is_switch(d) || sw0)
+        in.sm_sl = sm_lanes_master_sl(sm, d, num, now->master_sm_sl);
     if (sw0) {
         in.kind = d->si.enhanced_port0 ? PORTCFG_SWITCH0_ENHANCED : PORTCFG_SWITCH0;
     } else {
@@ -99,7 +101,7 @@ static void retry(struct sm *sm, struct sm_dev *d, unsigned num)
         sm_dirty_probe(sm, sm->dev[p->peer], p->peer_num, "set-failed");
 }
 
-static void refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
+void sm_set_refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
                     const struct mad_result *r)
 {
     char where[128], what[MAD_TEXT_SIZE], why[MAD_TEXT_SIZE];
@@ -252,7 +254,7 @@ static void config_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const
             free(d->port[num].pkey0);
             d->port[num].pkey0 = NULL;
         } else {
-            refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_P_KEY_TABLE, r);
+            sm_set_refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_P_KEY_TABLE, r);
         }
     } else if ((tag & TAG_REREAD) && ok) {
         memcpy(d->port[num].info, r->data, MAD_SMP_DATA_SIZE);
@@ -265,7 +267,7 @@ static void config_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const
     } else if (r->status == 0 && !(tag & (TAG_REREAD | TAG_LAST))) {
         ask_again(p, d, num);
     } else {
-        refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
+        sm_set_refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
     }
 }
 
@@ -290,6 +292,7 @@ void sm_configure_start(struct sm *sm)
     unsigned num = dev_is_switch(own) ? 0 : sm->own.num;
     struct sm_item it = {0};
 
+    sm_lanes_begin(sm);
     sm->config_running = true;
     sm->pass_config.touched_only = true;
     sm->pass_config.name = "configure";
@@ -301,6 +304,60 @@ void sm_configure_start(struct sm *sm)
                    (uint64_t)own->index << 32 | num);
     else
         sm_pass_start(&sm->pass_config, sm);
+}
+
+// --- lanes ---
+
+static bool changed_lanes(const struct sm *sm)
+{
+    return sm->tables == NULL || sm->tables->lanes != sm->next_tables->lanes;
+}
+
+static bool other_level(const struct sm *sm, const struct sm_dev *d, unsigned num)
+{
+    const struct sm_port *p = &d->port[num];
+    uint8_t now = p->info[36] & 0x0f; // MasterSMSL: bits 292-295
+    return (num > 0 || dev_is_switch(d)) && p->known && !(p->not_kept & PORTCFG_MASTER_SM_SL) &&
+           sm_lanes_master_sl(sm, d, num, now) != now;
+}
+
+// The device's tables, then the levels of its end ports.
+static bool lanes_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+{
+    struct sm *sm = p->sm;
+    uint32_t units = sm_lanes_units(d);
+    unsigned last = dev_is_switch(d) ? 0 : d->ni.num_ports;
+
+    if (sm_lanes_next(sm, d, cursor, it))
+        return true;
+    while (*cursor - units <= last && (d->touched || changed_lanes(sm))) {
+        unsigned num = (*cursor)++ - units;
+        if (other_level(sm, d, num) && config_item(sm, d, num, it))
+            return true;
+    }
+    return false;
+}
+
+static void lanes_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r)
+{
+    if (tag & SM_LANES_TAG)
+        sm_lanes_answer(p, d, tag, r);
+    else
+        config_done(p, d, tag, r);
+}
+
+static void lanes_finished(struct sm_pass *p)
+{
+    sm_laned(p->sm);
+}
+
+void sm_lanes_start(struct sm *sm)
+{
+    sm->pass_lanes.name = "lanes";
+    sm->pass_lanes.next = lanes_next;
+    sm->pass_lanes.done = lanes_done;
+    sm->pass_lanes.finished = lanes_finished;
+    sm_pass_start(&sm->pass_lanes, sm);
 }
 
 // --- tables ---
@@ -339,7 +396,7 @@ static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
     }
     d->lft_failed = true;
     p->sm->wave_failures++;
-    refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE, r);
+    sm_set_refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE, r);
 }
 
 static bool top_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
@@ -372,7 +429,7 @@ static void top_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const st
 {
     (void)tag;
     if (r->status != 0 || r->mad_status != 0) {
-        refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_SWITCH_INFO, r);
+        sm_set_refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_SWITCH_INFO, r);
         return;
     }
     bool change = d->si.port_state_change;
@@ -516,7 +573,7 @@ static void activate_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, con
         }
     }
     if (!ok || port_state(&d->port[num]) != MAD_PORT_ACTIVE) {
-        refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
+        sm_set_refused(p->sm, d, num, MAD_METHOD_SET, MAD_ATTR_PORT_INFO, r);
         return;
     }
     if (d->port[num].fails >= PORT_STUCK) // routes may use it now

@@ -598,6 +598,8 @@ struct route_opts sm_route_opts(const struct sm *sm)
 {
     struct route_opts o = {
         .engine = sm->o.engine, .root_guids = sm->o.root_guids, .num_roots = sm->o.num_roots};
+    if (sm->o.engine == ROUTE_SSSP)
+        o.lanes = sm_lanes_allowed(sm);
     if (sm->o.lft_file != NULL) {
         o.file_text = sm->o.lft_file;
         o.file_len = strlen(sm->o.lft_file);

@@ -3,7 +3,7 @@
 //
 // MTU and rate are the least of all links that a packet and its answer cross: a slower cable at one spine
 // concerns some destinations only, and both directions use the figures of one record. Paths are walked, not
-// kept: a walk is a few table entries.
+// kept: a walk is a few table entries. The service level is the lane of the pair of switches.
 #include <string.h>
 
 #include "sm/sa_priv.h"
@@ -132,8 +132,6 @@ static bool possible(const struct sa_req *r, const struct mad_path_record *q)
 {
     if (sa_asked(r, PR_P_KEY) && (q->p_key & 0x7fff) != (MAD_DEFAULT_P_KEY & 0x7fff))
         return false;
-    if (sa_asked(r, PR_SL) && q->sl != 0)
-        return false;
     return !sa_asked(r, PR_RAW) || !q->raw_traffic;
 }
 
@@ -165,6 +163,27 @@ static void fill(const struct sm_sa *sa, const struct sa_req *r, const struct ma
     sa_put_gid(prefix_asked(sa, r, PR_DGID, q->dgid), f->port[to].guid, ret->dgid);
 }
 
+static const struct node *switch_of(const struct sm_sa *sa, uint32_t end)
+{
+    const struct fabric *f = sa->fabric;
+    const struct port *p = &f->port[end];
+    const struct node *n = fabric_node(f, p->node);
+    if (n->type != NODE_SWITCH)
+        n = fabric_peer_node(f, p);
+    return n != NULL && n->type == NODE_SWITCH ? n : NULL;
+}
+
+// The lane between the switches that the ports hang on: for packets, and for their answers. LANE_NONE: they
+// may not talk.
+static unsigned level(const struct sm_sa *sa, uint32_t from, uint32_t to)
+{
+    const struct fabric_lanes *l = sa->tables->lanes;
+    const struct node *a = switch_of(sa, from), *b = switch_of(sa, to);
+    if (l == NULL || from == to || a == NULL || b == NULL)
+        return 0;
+    return lanes_get(l, a->sw, b->sw);
+}
+
 // False when no more records are wanted.
 static bool pair(const struct sm_sa *sa, struct sa_req *r, const struct mad_path_record *q, uint32_t from,
                  uint32_t to)
@@ -175,6 +194,9 @@ static bool pair(const struct sm_sa *sa, struct sa_req *r, const struct mad_path
 
     fill(sa, r, q, from, to, &p);
     if (!walk(sa, from, p.dlid, to, &w) || !walk(sa, to, p.slid, from, &w))
+        return true;
+    p.sl = (uint8_t)level(sa, from, to);
+    if (p.sl == LANE_NONE || (sa_asked(r, PR_SL) && q->sl != p.sl))
         return true;
     p.packet_life_time = from == to ? 0 : sa->sm->o.subnet_timeout;
     if (!fit_mtu(r, q, &w.mtu) || !fit_rate(r, q, &w.rate) || !fit_life(r, q, p.packet_life_time))
@@ -227,6 +249,8 @@ static enum sa_step to_group(struct sm_sa *sa, struct sa_req *r, const struct ma
     p.rate = g->rec.rate;
     p.packet_life_time = g->rec.packet_life_time;
     p.sl = g->rec.sl;
+    if (sa_asked(r, PR_SL) && q->sl != p.sl)
+        return SA_DONE;
     p.flow_label = g->rec.flow_label;
     p.tclass = g->rec.tclass;
     p.hop_limit = g->rec.hop_limit;

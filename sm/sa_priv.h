@@ -15,7 +15,7 @@
 // told of. A table request that takes long is answered in slices, and begins anew when the generation
 // changes. All of it is the loop thread's.
 //
-// Departures: P_Keys are those of the default partition; SL is 0; a request from a source that is not in the
+// Departures: P_Keys are those of the default partition; a request from a source that is not in the
 // fabric yet waits for the sweep that brings it in instead of being refused.
 #ifndef WEFT_SM_SA_PRIV_H
 #define WEFT_SM_SA_PRIV_H

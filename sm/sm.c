@@ -4,6 +4,8 @@
 //     sweep_begin ── discover ── lids ── record ──┬── configure ───────────┐
 //                                                 └── route ── tables ─────┴── links ── hosts ── sweep_end
 //
+// Tables with virtual lanes wait for both, and phase "lanes" comes before them.
+//
 // A sweep always runs to its end or to a failure; what asks for another one meanwhile is remembered. Every
 // outstanding request has a bounded life in the engine, so that no sweep hangs.
 #include "sm/sm.h"
@@ -130,7 +132,7 @@ static void sweep_begin(struct sm *sm, const char *cause, bool full)
     }
     sm->failures_before = sm->set_failures;
     sm->set_failures = sm->not_kept_ports = sm->not_kept_fields = 0;
-    sm->config_done = sm->tables_done = sm->progress = sm->model_whole = false;
+    sm->config_done = sm->tables_done = sm->lanes_wait = sm->progress = sm->model_whole = false;
     sm->failed.code = 0;
     sm_phase(sm, "discover");
     rc = sm->transport->ops->port(sm->transport, &sm->own);
@@ -203,7 +205,25 @@ void sm_lids_recorded(struct sm *sm)
     sm_configure_start(sm);
 }
 
+// Lanes are there before anything is routed by them; ports are ARMED before they are told of their level.
+static void lanes_begin(struct sm *sm)
+{
+    sm->lanes_wait = false;
+    sm_phase(sm, "lanes");
+    sm_lanes_start(sm);
+}
+
 void sm_routed(struct sm *sm)
+{
+    if (!sm_lanes_needed(sm))
+        sm_laned(sm);
+    else if (sm->config_done)
+        lanes_begin(sm);
+    else
+        sm->lanes_wait = true;
+}
+
+void sm_laned(struct sm *sm)
 {
     sm_phase(sm, "tables");
     sm_tables_start(sm);
@@ -221,6 +241,8 @@ void sm_configured(struct sm *sm)
 {
     if (sm->failed.code != 0)
         sm_sweep_failed(sm, &sm->failed);
+    else if (sm->lanes_wait)
+        lanes_begin(sm);
     else
         join_phases(sm);
 }
@@ -498,7 +520,7 @@ void sm_free(struct sm *sm)
     if (sm->disc.finishing)
         loop_unpost(sm->loop, &sm->disc.task);
     sm_partial_done(sm);
-    struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_tables,
+    struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_lanes, &sm->pass_tables,
                                     &sm->pass_top,    &sm->pass_links, &sm->pass_hosts};
     for (size_t i = 0; i < sizeof(pass) / sizeof(pass[0]); i++)
         sm_pass_done(pass[i]);

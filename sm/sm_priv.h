@@ -12,7 +12,8 @@
 //     lids.c      who gets which LID; its decision is pure (lids.h)
 //     portcfg.c   pure: which PortInfo a port should have, and what differs
 //     pass.c      one request stream per device, many devices at once: what programming is made of
-//     program.c   phases "configure", "tables", "links", "hosts"
+//     program.c   phases "configure", "lanes", "tables", "links", "hosts"
+//     sl2vl.c     what phase "lanes" writes: which lane a service level goes by
 //     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
 //     blueprint.c what the fabric is meant to be, learnt and kept
 //     watch.c     light sweep, standing list, timers
@@ -127,6 +128,7 @@ struct sm_dev {
     enum dev_lft lft, lft_before; // now; when the sweep began
     bool lft_failed;              // a block of this sweep was not taken
     bool lft_mixed;               // blocks were written in a sweep that has not ended well
+    struct sm_vls *vls;           // sl2vl.c; NULL while nothing was asked
     struct sm_port *port;         // num_ports + 1; [0] unused for end nodes
 };
 
@@ -181,6 +183,7 @@ struct sm_slab { // memory of sm_reads
     void *mem;
 };
 
+struct sm_vls;           // sl2vl.c
 struct sm_note;          // notes.c
 struct sm_read;          // read.c
 struct sm_route_job;     // routes.c
@@ -266,9 +269,11 @@ struct sm {
     bool model_whole;                 // more has changed in it than what is touched
     struct fabric_tables *next_tables;
     bool unrouted; // programming has changed what the tables in force were made for
-    struct sm_pass pass_config, pass_read, pass_tables, pass_top, pass_links, pass_hosts;
+    struct sm_pass pass_config, pass_read, pass_lanes, pass_tables, pass_top, pass_links, pass_hosts;
     mono_t pass_heard; // the last answer to one of them
     bool config_running, config_done, tables_done;
+    bool lanes_wait;              // for the end of configuring, to be written then
+    bool lanes_kept;              // the last run's tables had lanes: hosts use their levels
     struct err failed;            // why the sweep fails as soon as configuring has ended
     unsigned wave, wave_failures; // running wave; blocks that were not taken
     struct sm_route_job *job;
@@ -328,6 +333,7 @@ void sm_discovered(struct sm *sm); // discover.c -> the phases that follow
 void sm_configured(struct sm *sm); // program.c
 void sm_publish(struct sm *sm);    // tables and switch links are in place: they are in force
 void sm_routed(struct sm *sm);     // routes.c: job is there (or failed: sm_sweep_failed)
+void sm_laned(struct sm *sm);      // program.c
 void sm_tabled(struct sm *sm);     // program.c
 // Whether the link should be ACTIVE and is not, for no known reason (such as no LID being left); marks it to
 // be read and set once more.
@@ -424,11 +430,26 @@ void sm_lids_recorded(struct sm *sm);
 void sm_lids_load(struct sm *sm);
 // program.c
 void sm_configure_start(struct sm *sm);
+void sm_lanes_start(struct sm *sm);
 void sm_tables_start(struct sm *sm);
 void sm_links_start(struct sm *sm);
 void sm_program_done(struct sm *sm);
 uint32_t sm_port_info_mod(const struct sm_dev *d,
                           unsigned num); // AttributeModifier of PortInfo for this port
+// A request that was asked for is refused, or not answered: told, and the device is read and asked anew.
+void sm_set_refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t method, uint16_t attr,
+                    const struct mad_result *r);
+// sl2vl.c
+uint8_t sm_lanes_allowed(const struct sm *sm); // for the routing
+bool sm_lanes_needed(const struct sm *sm);     // whether the phase "lanes" has anything to look at
+void sm_lanes_begin(struct sm *sm);            // the sweep has been read: what devices have lost is forgotten
+uint32_t sm_lanes_units(const struct sm_dev *d);
+#define SM_LANES_TAG 0x10000000u // in the tags of what this asks
+bool sm_lanes_next(struct sm *sm, struct sm_dev *d, uint32_t *cursor, struct sm_item *it);
+void sm_lanes_answer(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r);
+void sm_lanes_free(struct sm_dev *d);
+// MasterSMSL that an end port should have: the lane between its switch and ours. now: what it has.
+uint8_t sm_lanes_master_sl(const struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t now);
 // routes.c
 void sm_route_start(struct sm *sm);
 struct route_opts sm_route_opts(const struct sm *sm); // borrows from sm
