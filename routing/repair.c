@@ -163,7 +163,7 @@ static void block(struct job *j, struct rrepair *r, uint32_t lid0, struct seeds 
         if (lid == 0 || lid > v->top_lid)
             continue;
         bool placed = place_of(v, lid, &at, &moved);
-        if (v->reordered && x->num[l] > 0) {
+        if ((v->reordered || v->depth) && x->num[l] > 0) {
             done->work = true;
             if (j->out)
                 tame(r, lid, placed ? &at : NULL, x->sw + (size_t)l * v->g.n, x->num[l]);
@@ -282,17 +282,23 @@ static void repair(struct rlive *v, struct par *par, struct route_result *ret)
     *ret = r;
 }
 
-static int repair_found(const struct route_base *b, const struct fabric *live, struct par *par,
-                        struct route_result *r, struct err *e);
+static int repair_found(const struct route_base *b, const struct fabric *live, const struct route_avoid *x,
+                        struct par *par, struct route_result *r, struct err *e);
 
 int route_repair_from(const struct route_base *b, const struct fabric *live, struct par *par,
                       struct route_result *ret, struct err *e)
 {
+    return route_repair_avoiding(b, live, NULL, par, ret, e);
+}
+
+int route_repair_avoiding(const struct route_base *b, const struct fabric *live, const struct route_avoid *x,
+                          struct par *par, struct route_result *ret, struct err *e)
+{
     struct arena *a = arena_new();
     struct route_result r;
-    repair(rlive_new(b, live, a), par, &r);
+    repair(rlive_new(b, live, x, a), par, &r);
     arena_free(a);
-    int rc = b->engine == ROUTE_FILE && r.displaced > 0 ? repair_found(b, live, par, &r, e) : 0;
+    int rc = b->engine == ROUTE_FILE && r.displaced > 0 ? repair_found(b, live, x, par, &r, e) : 0;
     if (rc == 0)
         *ret = r;
     return rc;
@@ -308,8 +314,8 @@ static bool has_credit_loop(const struct fabric *f, const struct fabric_tables *
 
 // Tables without an order may get a credit loop by what is put in place of dead entries. If they had none,
 // they are given up for what auto chooses, kept to in the same way.
-static int repair_found(const struct route_base *b, const struct fabric *live, struct par *par,
-                        struct route_result *r, struct err *e)
+static int repair_found(const struct route_base *b, const struct fabric *live, const struct route_avoid *x,
+                        struct par *par, struct route_result *r, struct err *e)
 {
     if (!has_credit_loop(live, r->tables, par) || has_credit_loop(b->f, b->ideal, par))
         return 0;
@@ -323,7 +329,12 @@ static int repair_found(const struct route_base *b, const struct fabric *live, s
     int rc = route_compute(b->f, &o, &ideal, e);
     if (rc)
         return rc;
-    rc = route_repair(b->f, &ideal, live, &o, &other, e);
+    struct route_base *base;
+    rc = route_base_new(b->f, &ideal, &o, &base, e);
+    if (rc == 0) {
+        rc = route_repair_avoiding(base, live, x, par, &other, e);
+        route_base_free(base);
+    }
     tables_unref(ideal.tables);
     if (rc)
         return rc;

@@ -234,6 +234,8 @@ static void renew(struct rlive *v, const struct rranks *ranks)
     struct rorder o;
     uint32_t n = v->g.n, k = 0, *by_pos = ARENA_NEW_N(v->a, n + 1, uint32_t);
     rgraph_build(v->f, v->a, &g);
+    if (v->avoid)
+        ravoid_prune(v->avoid, &g, v->a);
     for (uint32_t s = 0; s < n; s++) { // a host that is down must not move the root
         if (v->to_base[s] != ID_NONE)
             g.hosts[s] = v->b->hosts[v->to_base[s]];
@@ -247,11 +249,13 @@ static void renew(struct rlive *v, const struct rranks *ranks)
         }
     }
     for (uint32_t s = 0; s < n; s++) {
-        if (v->renewed[v->g.comp[s]])
+        if (v->renewed[v->g.comp[s]] && !(v->depth && v->depth[s] > 0))
             v->o.top[v->g.comp[s]] = o.top[g.comp[s]];
     }
     v->o.by_pos = by_pos;
     v->reordered = true;
+    if (v->depth)
+        ravoid_sink(v->avoid, v->o.by_pos, n);
     set_positions(v);
 }
 
@@ -268,6 +272,8 @@ static void make_order(struct rlive *v)
         v->o.by_pos[s] = s;
     struct sorting c = {v, ranks.rank};
     qsort_r(v->o.by_pos, n, sizeof(*v->o.by_pos), order_cmp, &c);
+    if (v->depth)
+        ravoid_sink(v->avoid, v->o.by_pos, n);
     set_positions(v);
     for (uint32_t s = 0; s < n; s++) {
         uint32_t at = v->to_base[s];
@@ -277,6 +283,8 @@ static void make_order(struct rlive *v)
     }
     if (find_renewed(v) && v->ordered)
         renew(v, &ranks);
+    for (uint32_t s = 0; s < n && v->depth; s++)
+        v->renewed[v->g.comp[s]] |= v->depth[s] > 0;
 }
 
 static bool suspect_port(const struct rlive *v, uint32_t s, uint32_t p)
@@ -288,6 +296,8 @@ static bool suspect_port(const struct rlive *v, uint32_t s, uint32_t p)
         return false;
     uint32_t w = rfar(v, s, (uint8_t)p);
     if (w == ID_NONE || v->to_base[w] != far)
+        return true;
+    if (!v->ordered && v->depth && (v->depth[s] > 0 || v->depth[w] > 0)) // it may be passed
         return true;
     return v->ordered && (b->pos[at] < b->pos[far]) != (v->o.pos[s] < v->o.pos[w]);
 }
@@ -330,7 +340,8 @@ uint32_t rideal_next(const struct rlive *v, uint32_t s, uint16_t lid)
     return w != ID_NONE && v->to_base[w] == b->link[(size_t)at * b->ports + port] ? w : ID_NONE;
 }
 
-struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, struct arena *a)
+struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, const struct route_avoid *x,
+                        struct arena *a)
 {
     struct rlive *v = ARENA_NEW(a, struct rlive);
     *v = (struct rlive){.b = b, .f = f, .a = a, .g = {.f = f, .n = f->num_switches}};
@@ -340,6 +351,11 @@ struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, stru
     for (uint32_t s = 0; s < v->g.n; s++)
         v->g.guid[s] = fabric_switch(f, s)->guid;
     v->link = read_links(f, a, &v->ports);
+    if (x && x->any) {
+        v->avoid = x;
+        v->depth = x->sunk ? x->depth : NULL;
+        ravoid_links(x, v->ports, v->link);
+    }
     match_switches(v);
     light_groups(v);
     rgraph_components(&v->g, a);

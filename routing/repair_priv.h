@@ -32,6 +32,16 @@ struct rsuspect {
     bool port[256];
 };
 
+// What is avoided of one live fabric; see repair_avoid.c.
+enum { AVOID_NOTHING, AVOID_WANTED, AVOID_SPARED, AVOID_OWN, AVOID_CARRIES_ON };
+struct route_avoid {
+    const struct fabric *f; // borrowed
+    uint8_t *how;           // per port: AVOID_*; WANTED only while it is made
+    uint32_t *depth;        // per switch: 0, or how deep it is sunk
+    uint32_t deepest;
+    bool any, sunk;
+};
+
 // The live fabric beside the base. All switch numbers without a word are live ones.
 struct rlive {
     const struct route_base *b;
@@ -42,18 +52,21 @@ struct rlive {
     uint32_t ports, *link;
     uint32_t *to_base, *from_base; // switch numbers; ID_NONE without a counterpart
     bool same_numbers;
-    bool extra;     // has switches or cables that the base has not
-    bool gaps;      // pairs may be connected that are not in the base
-    bool reordered; // the base's order could not be kept in some component
-    bool *renewed;  // per component: it could not
+    bool extra;                      // has switches or cables that the base has not
+    bool gaps;                       // pairs may be connected that are not in the base
+    bool reordered;                  // the base's order could not be kept in some component
+    bool *renewed;                   // per component: it could not, or switches of it are sunk
+    const struct route_avoid *avoid; // NULL: nothing is
+    const uint32_t *depth;           // its depths where there are sunk switches, else NULL
     struct rsuspect *suspect;
     uint32_t num_suspects;
     uint16_t top_lid; // of both
     bool ordered;
 };
 
-// repair_live.c; everything in a.
-struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, struct arena *a);
+// repair_live.c; everything in a. x: of f, or NULL.
+struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, const struct route_avoid *x,
+                        struct arena *a);
 // The live switch that the ideal's entry leads to, if the cable is there and leads where it led; or ID_NONE.
 uint32_t rideal_next(const struct rlive *v, uint32_t s, uint16_t lid);
 
@@ -103,6 +116,20 @@ static inline uint64_t rweight(const struct rlive *v, uint32_t s, uint16_t lid, 
 static inline void rput(struct rrepair *r, uint32_t s, uint8_t port)
 {
     tables_row(r->out, s)[r->lid] = port;
+}
+
+// repair_avoid.c
+void ravoid_links(const struct route_avoid *x, uint32_t ports, uint32_t *link);    // takes out what is spared
+void ravoid_sink(const struct route_avoid *x, uint32_t *by_pos, uint32_t n);       // to the front
+void ravoid_prune(const struct route_avoid *x, struct rgraph *g, struct arena *a); // without avoided cables
+const struct fabric *ravoid_fabric(const struct route_avoid *x); // without spared cables; one reference
+void ravoid_hops(const struct rlive *v, uint32_t t, uint32_t *cost, uint32_t *work);
+
+// Without an order of switches: whether w is no next hop from s towards t, as it is sunk and would be passed.
+static inline bool rbarred(const struct rlive *v, uint32_t s, uint32_t w, uint32_t t)
+{
+    const uint32_t *d = v->depth;
+    return d && d[w] > 0 && w != t && d[s] <= d[w] && d[t] <= d[w];
 }
 
 #endif

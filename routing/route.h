@@ -79,6 +79,36 @@ int route_repair_from(const struct route_base *b, const struct fabric *live, str
 int route_repair(const struct fabric *blueprint, const struct route_result *ideal, const struct fabric *live,
                  const struct route_opts *o, struct route_result *ret, struct err *e);
 
+// --- keeping traffic off cables that are alive ---
+// The tables of route_repair_from() but for what would cross an avoided cable: that takes another way, as if
+// the cable were dead, where there is one. The avoided cables that cannot be spared are of two kinds: those
+// of a switch that has no others (it is reached over them and reaches all over them, and nothing passes
+// through it), and those that alone join parts of several switches, which carry on for everybody. See
+// repair_avoid.c. A function of blueprint, ideal, live fabric and what is avoided; with nothing avoided the
+// same bytes as route_repair_from(), and with spared cables only the same as when these are pulled.
+struct route_avoid;
+enum route_avoided {
+    ROUTE_AVOID_NOT,        // not asked for, or no cable between switches
+    ROUTE_AVOID_SPARED,     // nothing goes over it
+    ROUTE_AVOID_OWN,        // only what begins or ends on the switch at one end, or on what hangs on it alone
+    ROUTE_AVOID_CARRIES_ON, // it joins what nothing else does: as if it had not been asked for
+};
+// Cables named by either end; others than between switches are passed over. Borrows f until it is freed.
+struct route_avoid *route_avoid_new(const struct fabric *f, const port_id *port, size_t n);
+void route_avoid_free(struct route_avoid *x); // NULL is fine
+enum route_avoided route_avoid_how(const struct route_avoid *x, port_id p);
+// x: of this live fabric; NULL = nothing.
+int route_repair_avoiding(const struct route_base *b, const struct fabric *live, const struct route_avoid *x,
+                          struct par *par, struct route_result *ret, struct err *e);
+
+// Ends to which packets of any end node cross one of these cables (named by either end), each counted once.
+struct route_users {
+    uint32_t ends;     // ports of adapters, routers and aggregation nodes
+    uint32_t switches; // LIDs of switches themselves
+};
+void route_users(const struct fabric *f, const struct fabric_tables *t, const port_id *port, size_t n,
+                 struct route_users *ret);
+
 // --- the proof ---
 enum route_fault {
     ROUTE_OK,
