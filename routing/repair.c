@@ -5,6 +5,7 @@
 //   repair.c         which LIDs are touched; the copy
 //   repair_column.c  one destination under up*/down*
 //   repair_plain.c   one destination without an order: shortest paths, and tables from elsewhere
+//   repair_lanes.c   lanes for what came out
 //
 // The order of switches is the base's, so that a failure changes no rank. Only in a connected component where
 // it has more than one local maximum (its top is dead, or cut off from something that has no other way up) an
@@ -88,7 +89,7 @@ static void column(struct rrepair *r, uint16_t lid, const struct place *at, cons
     case ROUTE_UPDN:
         rrepair_column(r, lid, at->sw, seed, seeds, all);
         break;
-    case ROUTE_SSSP: // lanes are another matter: see sssp.h
+    case ROUTE_SSSP: // lanes come after: repair_lanes.c
     case ROUTE_MINHOP:
         rrepair_minhop(r, lid, at->sw);
         break;
@@ -298,6 +299,14 @@ int route_repair_avoiding(const struct route_base *b, const struct fabric *live,
     struct route_result r;
     repair(rlive_new(b, live, x, a), par, &r);
     arena_free(a);
+    if (b->ideal->lanes) {
+        const struct fabric *open = x && x->any ? ravoid_fabric(x) : fabric_ref(live);
+        int rc = rrepair_lanes(b, open, par, &r, e);
+        fabric_unref(open);
+        if (rc == 0)
+            *ret = r;
+        return rc;
+    }
     int rc = b->engine == ROUTE_FILE && r.displaced > 0 ? repair_found(b, live, x, par, &r, e) : 0;
     if (rc == 0)
         *ret = r;

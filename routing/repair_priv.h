@@ -94,6 +94,10 @@ void rrepair_column(struct rrepair *r, uint16_t lid, uint32_t t, const uint32_t 
 void rrepair_minhop(struct rrepair *r, uint16_t lid, uint32_t t);
 void rrepair_found(struct rrepair *r, uint16_t lid, uint32_t t, uint8_t port);
 
+// repair_lanes.c: gives lanes to what was repaired, or computes anew; on an error r->tables is gone.
+int rrepair_lanes(const struct route_base *b, const struct fabric *live, struct par *par,
+                  struct route_result *r, struct err *e);
+
 // What the ideal says; LFT_DROP for what it does not know.
 static inline uint8_t rideal(const struct rlive *v, uint32_t s, uint16_t lid)
 {

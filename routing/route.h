@@ -44,11 +44,12 @@ struct route_result {
     char why[200];                // why it was chosen, in words
     uint64_t top_guid;            // rail, updn: the one top switch
     // By route_repair() only:
-    uint64_t displaced; // entries that differ from the ideal's
-    uint32_t columns;   // LIDs that had to be looked at
-    uint32_t anew;      // of these, LIDs whose directions had to be taken anew (no tree, keeping left gaps)
-    bool reordered;     // the ideal's order of switches has no longer one top; made anew from its ranks
-    bool replaced;      // the ideal is given up for tables of another engine; `why` says so
+    uint64_t displaced;   // entries that differ from the ideal's
+    uint32_t columns;     // LIDs that had to be looked at
+    uint32_t anew;        // of these, LIDs whose directions had to be taken anew (no tree, keeping left gaps)
+    bool reordered;       // the ideal's order of switches has no longer one top; made anew from its ranks
+    uint64_t lanes_moved; // pairs of switches whose lane is not the ideal's: hosts must be told
+    bool replaced;        // the ideal is given up for tables of another engine; `why` says so
 };
 // 0, or negative errno with *e: a disconnected fabric is no error (each part is routed), an engine that
 // cannot do it is: never a silent fallback.

@@ -158,12 +158,12 @@ void rfill_general(struct rgraph *g, const struct rorder *o, enum route_engine e
 int rsssp_compute(const struct rgraph *g, const struct rorder *o, const struct route_opts *opts,
                   struct arena *a, struct fabric_tables *t, char *why, size_t size, struct err *e);
 
-// Lanes for tables t of the live fabric that keep to the ideal ones of `was`, which have lanes: a new reference.
-// Pairs whose paths are as they were keep their lanes, others where that can be; *ret_moved: those that do not.
-// -ENOSPC when lanes 0 .. max - 1 do not suffice so (all anew may need fewer), -EINVAL when entries lead astray;
-// *e says it. See sssp_mend.c.
+// Lanes for tables t of the live fabric that keep to the ideal ones of `was`, which have lanes: a new
+// reference. Pairs whose paths are as they were keep their lanes, others where that can be, for which entries
+// of t that are not the ideal's may change; *ret_moved: pairs that do not. -ENOSPC when lanes 0 .. max - 1 do
+// not suffice so (all anew may need fewer), -EINVAL when entries lead astray; *e says it. See sssp_mend.c.
 int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, const struct fabric *live,
-               const struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret, uint64_t *ret_moved,
+               struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret, uint64_t *ret_moved,
                struct err *e);
 // What sssp may use of the lanes that opts and the cables between switches allow.
 uint32_t rsssp_lanes(const struct fabric *f, const struct route_opts *opts);

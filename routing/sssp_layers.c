@@ -19,6 +19,22 @@ static uint32_t to_of(const struct slayers *k, struct sdep d)
 
 // --- what depends on what ---
 
+void slayers_clear(struct slayers *k)
+{
+    k->stamp++;
+    k->num_deps = 0;
+}
+
+void slayers_add(struct slayers *k, uint32_t from, uint32_t to)
+{
+    struct sdep d = {from, to - k->x->off[k->x->tail[to]]};
+    size_t id = id_of(k, d);
+    if (k->stamp_of[id] != k->stamp) {
+        k->stamp_of[id] = k->stamp;
+        k->dep[k->num_deps++] = d;
+    }
+}
+
 // False when the entries do not lead there.
 static bool one_way(struct slayers *k, uint32_t from, uint32_t to)
 {
@@ -31,14 +47,8 @@ static bool one_way(struct slayers *k, uint32_t from, uint32_t to)
             uint32_t c = k->chan[(size_t)s * 256 + tables_port(k->t, x->sw[s], lid)];
             if (c == ID_NONE || hops++ == x->n)
                 return false;
-            if (before != ID_NONE) {
-                struct sdep d = {before, c - x->off[s]};
-                size_t id = id_of(k, d);
-                if (k->stamp_of[id] != k->stamp) {
-                    k->stamp_of[id] = k->stamp;
-                    k->dep[k->num_deps++] = d;
-                }
-            }
+            if (before != ID_NONE)
+                slayers_add(k, before, c);
             before = c;
         }
     }
@@ -47,8 +57,7 @@ static bool one_way(struct slayers *k, uint32_t from, uint32_t to)
 
 bool slayers_pair(struct slayers *k, uint32_t a, uint32_t b)
 {
-    k->stamp++;
-    k->num_deps = 0;
+    slayers_clear(k);
     return one_way(k, a, b) && one_way(k, b, a);
 }
 
@@ -160,6 +169,26 @@ void slayers_begin(struct slayers *k)
     k->num++;
 }
 
+// Room for one more.
+static struct slog *log_room(struct slayers *k)
+{
+    if (k->num_log < k->cap_log)
+        return k->log;
+    k->cap_log = k->cap_log ? 2 * k->cap_log : 1024;
+    struct slog *log = arena_array(k->a, k->cap_log, sizeof(*log));
+    if (k->num_log > 0)
+        memcpy(log, k->log, k->num_log * sizeof(*log));
+    return log;
+}
+
+void slayers_back(struct slayers *k, uint32_t to)
+{
+    while (k->num_log > to) {
+        k->num_log--;
+        k->has[k->log[k->num_log].id] &= ~k->log[k->num_log].bit;
+    }
+}
+
 bool slayers_try(struct slayers *k, uint32_t lane)
 {
     uint32_t bit = 1u << lane, added = 0;
@@ -178,10 +207,17 @@ bool slayers_try(struct slayers *k, uint32_t lane)
         k->dep[i] = k->dep[added]; // those added first
         k->dep[added++] = d;
     }
-    if (i == k->num_deps)
+    if (i == k->num_deps) {
+        for (uint32_t j = 0; k->trial && j < added; j++) {
+            k->log = log_room(k);
+            k->log[k->num_log++] = (struct slog){id_of(k, k->dep[j]), bit};
+        }
         return true;
+    }
     for (uint32_t j = 0; j < added; j++)
         k->has[id_of(k, k->dep[j])] &= ~bit;
+    if (k->trial)
+        return false;
     if (added == 0 || !admit(k, lane, k->dep[i]))
         k->never[id_of(k, k->dep[i])] |= bit;
     return false;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes for repaired tables: what is said of lanes once entries have been kept and re-homed (repair.c).
 //
-// Pairs whose paths, both ways and to all LIDs, are those that the ideal tables have keep their lanes: less
-// than what was in a lane makes no cycle. Each other pair keeps its lane, too, if that gets no cycle by it
-// (those that talk already go on in the lane that they know), else takes the first other that gets none. They
-// are taken by GUIDs, so that the lanes depend on nothing but blueprint, ideal and live fabric. When a pair
-// finds no lane, all is computed anew.
+// Hosts go on by the lane that they were told until they ask anew, so that lanes stay is worth more than the
+// shortest detour. What the ideal's entries make, still, goes into the lanes where it was: less than what was
+// in a lane makes no cycle. Then entries that are not the ideal's may take another way if pairs keep their
+// lanes by it (sssp_rehome.c). Each pair that is not as it was keeps its lane if that gets no cycle by it,
+// else takes the first other that gets none. All is taken by GUIDs, so that it depends on nothing but
+// blueprint, ideal and live fabric. When a pair finds no lane, all is computed anew.
 #include "routing/sssp_priv.h"
 
 #include <errno.h>
@@ -14,17 +15,7 @@
 
 #include "lib/err.h"
 
-struct mend {
-    const struct fabric *was, *f;
-    const struct fabric_tables *ideal;
-    struct sgraph x;
-    struct slayers k;
-    struct fabric_lanes *old, *now; // by live switch numbers
-    uint32_t *base;                 // per switch, by GUID order: its number in `was`, ID_NONE
-    bool *same;                     // [switch * 256 + port]: leads where it led
-};
-
-static void match(struct mend *m, struct arena *a)
+static void match(struct smend *m, struct arena *a)
 {
     const struct sgraph *x = &m->x;
     m->base = ARENA_NEW_N(a, x->n + 1, uint32_t);
@@ -41,23 +32,31 @@ static void match(struct mend *m, struct arena *a)
     }
 }
 
-static bool as_it_was(const struct mend *m, uint32_t from, uint32_t to)
+// The dependencies that a way keeps of those that it had; whether it is as it was.
+static bool kept_way(struct smend *m, uint32_t from, uint32_t to)
 {
     const struct sgraph *x = &m->x;
     const struct rgraph *g = x->g;
+    bool whole = true;
     for (uint32_t i = g->doff[x->sw[to]]; i < g->doff[x->sw[to] + 1]; i++) {
-        for (uint32_t s = from; s != to;) {
-            uint8_t out = tables_port(m->k.t, x->sw[s], g->d[i].lid);
-            if (!m->same[(size_t)s * 256 + out] || tables_port(m->ideal, m->base[s], g->d[i].lid) != out)
+        uint32_t before = ID_NONE, hops = 0;
+        for (uint32_t s = from; s != to; hops++) {
+            uint32_t c = m->k.chan[(size_t)s * 256 + tables_port(m->t, x->sw[s], g->d[i].lid)];
+            if (c == ID_NONE || hops == x->n)
                 return false;
-            s = x->peer[m->k.chan[(size_t)s * 256 + out]];
+            bool kept = smend_kept(m, s, g->d[i].lid);
+            if (kept && before != ID_NONE)
+                slayers_add(&m->k, before, c);
+            before = kept ? c : ID_NONE;
+            whole &= kept;
+            s = x->peer[c];
         }
     }
-    return true;
+    return whole;
 }
 
 // Whether it is in a lane then.
-static bool place(struct mend *m, uint32_t a, uint32_t b, uint32_t max)
+static bool place(struct smend *m, uint32_t a, uint32_t b, uint32_t max)
 {
     const struct sgraph *x = &m->x;
     unsigned own = lanes_get(m->old, x->sw[a], x->sw[b]), lane = 0;
@@ -77,39 +76,62 @@ static bool place(struct mend *m, uint32_t a, uint32_t b, uint32_t max)
     return true;
 }
 
-// Pairs as they were first, then (changed) the others. -EINVAL: entries that do not lead there; -ENOSPC.
-static int place_all(struct mend *m, bool changed, uint32_t max, uint64_t *ret_moved)
+// What is as it was goes into its lanes, where it fits as it did; pairs that are as they were have theirs.
+static void keep_all(struct smend *m, uint32_t max)
 {
     const struct sgraph *x = &m->x;
     for (uint32_t a = 0; a < x->n; a++) {
         lanes_set(m->now, x->sw[a], x->sw[a], 0);
         for (uint32_t b = a + 1; b < x->n; b++) {
-            unsigned old = lanes_get(m->old, x->sw[a], x->sw[b]), now = lanes_get(m->now, x->sw[a], x->sw[b]);
-            bool talks = spair_talks(x, a, b);
-            if (now != LANE_NONE || x->comp[a] != x->comp[b] || (!talks && (changed || old == LANE_NONE)))
+            unsigned old = lanes_get(m->old, x->sw[a], x->sw[b]);
+            if (old >= max || old >= m->k.num || x->comp[a] != x->comp[b])
                 continue;
-            if (!slayers_pair(&m->k, a, b)) {
-                if (talks)
-                    return -EINVAL;
+            slayers_clear(&m->k);
+            bool there = kept_way(m, a, b), back = kept_way(m, b, a);
+            if (slayers_try(&m->k, old) && there && back)
+                lanes_set(m->now, x->sw[a], x->sw[b], old);
+        }
+    }
+}
+
+// The others. -EINVAL: entries that do not lead there; -ENOSPC.
+static int place_rest(struct smend *m, uint32_t max, uint64_t *ret_moved)
+{
+    const struct sgraph *x = &m->x;
+    for (uint32_t a = 0; a < x->n; a++) {
+        for (uint32_t b = a + 1; b < x->n; b++) {
+            unsigned old = lanes_get(m->old, x->sw[a], x->sw[b]);
+            if (lanes_get(m->now, x->sw[a], x->sw[b]) != LANE_NONE || !spair_talks(x, a, b))
                 continue;
-            }
-            bool was = old != LANE_NONE && as_it_was(m, a, b) && as_it_was(m, b, a);
-            if (was == changed)
-                continue;
+            if (!slayers_pair(&m->k, a, b))
+                return -EINVAL;
             if (!place(m, a, b, max))
                 return -ENOSPC;
-            *ret_moved += changed && lanes_get(m->now, x->sw[a], x->sw[b]) != old;
+            *ret_moved += lanes_get(m->now, x->sw[a], x->sw[b]) != old;
         }
     }
     return 0;
 }
 
+// As their entries stay the ideal's, too.
+static void keep_unconnected(struct smend *m, uint32_t max)
+{
+    const struct sgraph *x = &m->x;
+    for (uint32_t a = 0; a < x->n; a++) {
+        for (uint32_t b = a + 1; b < x->n; b++) {
+            unsigned old = lanes_get(m->old, x->sw[a], x->sw[b]);
+            if (x->comp[a] != x->comp[b] && old < max)
+                lanes_set(m->now, x->sw[a], x->sw[b], old);
+        }
+    }
+}
+
 int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, const struct fabric *live,
-               const struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret, uint64_t *ret_moved,
+               struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret, uint64_t *ret_moved,
                struct err *e)
 {
     struct arena *a = arena_new();
-    struct mend m = {.was = was, .f = live, .ideal = ideal};
+    struct smend m = {.was = was, .f = live, .ideal = ideal, .t = t};
     struct rgraph g;
     uint64_t moved = 0;
     rgraph_build(live, a, &g);
@@ -120,8 +142,11 @@ int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, cons
     m.now = lanes_new(live->num_switches);
     while (m.k.num < m.old->num_lanes && m.k.num < max)
         slayers_begin(&m.k);
-    int rc = place_all(&m, false, max, &moved);
-    rc = rc ? rc : place_all(&m, true, max, &moved);
+    keep_all(&m, max);
+    srehome(&m, a);
+    int rc = place_rest(&m, max, &moved);
+    if (rc == 0)
+        keep_unconnected(&m, max);
     if (rc == 0) {
         m.now->num_lanes = m.k.num;
         *ret = lanes_ref(m.now);

@@ -97,6 +97,12 @@ struct slayers {
     struct sdep *dep;                  // the pair at hand's
     uint32_t num_deps;
     uint32_t *stamp_of, stamp; // per dependency
+    bool trial;                // what is put in may be taken out again
+    struct slog {
+        size_t id;
+        uint32_t bit;
+    } * log; // what was put in while so
+    uint32_t num_log, cap_log;
     // search
     uint32_t *stack, *fore, *back, *slots;
     uint8_t *seen;
@@ -107,6 +113,31 @@ void slayers_begin(struct slayers *k); // one more lane, empty
 // The dependencies of a pair, both ways and of all LIDs. False when entries do not lead there.
 bool slayers_pair(struct slayers *k, uint32_t a, uint32_t b);
 bool slayers_try(struct slayers *k, uint32_t lane); // puts them into a lane, if that gets no cycle by it
+// The same by hand: none; one more, of a channel on one of those that its end is left by.
+void slayers_clear(struct slayers *k);
+void slayers_add(struct slayers *k, uint32_t from, uint32_t to);
+void slayers_back(struct slayers *k, uint32_t to); // takes out what was logged after so many
+
+// --- repair; see sssp_mend.c ---
+
+struct smend {
+    const struct fabric *was, *f;
+    const struct fabric_tables *ideal;
+    struct fabric_tables *t; // the repaired ones
+    struct sgraph x;
+    struct slayers k;
+    struct fabric_lanes *old, *now; // by live switch numbers
+    uint32_t *base;                 // per switch, by GUID order: its number in `was`, ID_NONE
+    bool *same;                     // [switch * 256 + port]: leads where it led
+};
+// Whether the entry is the ideal's, and leads where it led.
+static inline bool smend_kept(const struct smend *m, uint32_t s, uint16_t lid)
+{
+    uint8_t out = tables_port(m->t, m->x.sw[s], lid);
+    return m->same[(size_t)s * 256 + out] && tables_port(m->ideal, m->base[s], lid) == out;
+}
+// Other ways for entries that are not the ideal's, such that pairs keep their lanes; see sssp_rehome.c.
+void srehome(struct smend *m, struct arena *a);
 
 // Whether packets may go between two switches, but those of VL15.
 bool spair_talks(const struct sgraph *x, uint32_t a, uint32_t b);
