@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blueprint: the fabric as it is meant to be, learnt from all that was ever seen (fabric_merge()), and
-// the ideal tables for it. What is in force is a function of these and of the live fabric alone
-// (route_repair_from()): a failure moves what crossed it, a repair brings it home, and a restart comes to the
-// same tables. Kept in the database as ibnetdiscover text under a line that tells its size; made by a worker,
-// since a large fabric's text is megabytes.
+// The blueprint: the fabric as it is meant to be, learnt from all that was ever seen or fixed by somebody
+// (learn.c), and the ideal tables for it. What is in force is a function of these and of the live fabric
+// alone (route_repair_from()): a failure moves what crossed it, a repair brings it home, and a restart comes
+// to the same tables. Kept in the database as ibnetdiscover text under a line that tells its size and one of
+// its state, who has changed that and when; made by a worker, since a large fabric's text is megabytes.
+//
+// What somebody asks for is done by the next sweep: it is tried with the routes that follow from it, and kept
+// when these are in force.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +19,23 @@
 #include "sm/sm_priv.h"
 
 #define HEAD "# blueprint nodes %u links %u\n"
+#define STATE "# state %s since %lld by %s\n"
 
 struct sm_blueprint_job {
     struct pool_job job;
     struct sm *sm;
     const struct fabric *fabric;
+    enum sm_blueprint_state state;
+    int64_t since_ns;
+    char by[64];
     char *text;
     size_t len;
 };
+
+const char *sm_blueprint_state_name(enum sm_blueprint_state s)
+{
+    return s == SM_BLUEPRINT_ACCEPTED ? "accepted" : "learning";
+}
 
 // --- the ideal ---
 
@@ -92,6 +104,7 @@ static void work(void *arg, struct par *par)
     if (f == NULL)
         return;
     fprintf(f, HEAD, j->fabric->num_nodes, j->fabric->num_links);
+    fprintf(f, STATE, sm_blueprint_state_name(j->state), (long long)j->since_ns, j->by[0] ? j->by : "-");
     int rc = write_ibnetdiscover(j->fabric, f);
     if (fclose(f) != 0 || rc != 0)
         j->len = 0;
@@ -114,6 +127,7 @@ void sm_blueprint_free(struct sm *sm)
     job_free(sm);
     fabric_unref(sm->blueprint.known);
     fabric_unref(sm->blueprint.kept);
+    fabric_unref(sm->blueprint.ask.given);
     sm_ideal_unref(sm->blueprint.ideal);
 }
 
@@ -130,16 +144,34 @@ static void done(void *arg)
 
 static void keep(struct sm *sm)
 {
-    if (sm->db == NULL || sm->blueprint.job != NULL || sm->blueprint.known == sm->blueprint.kept)
+    bool kept = sm->blueprint.known == sm->blueprint.kept && !sm->blueprint.stale;
+    if (sm->db == NULL || sm->blueprint.job != NULL || kept || sm->blueprint.known == NULL)
         return;
     struct sm_blueprint_job *j = xcalloc(1, sizeof(*j));
     j->sm = sm;
     j->fabric = fabric_ref(sm->blueprint.known);
+    j->state = sm->blueprint.state;
+    j->since_ns = sm->blueprint.since_ns;
+    memcpy(j->by, sm->blueprint.by, sizeof(j->by));
+    sm->blueprint.stale = false;
     j->job = (struct pool_job){.work = work, .done = done, .arg = j};
     sm->blueprint.job = j;
     fabric_unref(sm->blueprint.kept);
     sm->blueprint.kept = fabric_ref(sm->blueprint.known);
     pool_submit(sm->pool, &j->job);
+}
+
+// The second line. There is none in a blueprint that an earlier version has kept: it was learning.
+static void load_state(struct sm *sm, const char *text)
+{
+    char state[16] = "", by[64] = "";
+    long long since = 0;
+    const char *line = strchr(text, '\n');
+    if (line == NULL || sscanf(line + 1, "# state %15s since %lld by %63[^\n]", state, &since, by) < 2)
+        return;
+    sm->blueprint.state = strcmp(state, "accepted") == 0 ? SM_BLUEPRINT_ACCEPTED : SM_BLUEPRINT_LEARNING;
+    sm->blueprint.since_ns = since;
+    snprintf(sm->blueprint.by, sizeof(sm->blueprint.by), "%s", strcmp(by, "-") == 0 ? "" : by);
 }
 
 void sm_blueprint_load(struct sm *sm)
@@ -152,6 +184,8 @@ void sm_blueprint_load(struct sm *sm)
     if (sm->db == NULL || db_blob_get(sm->db, sm->o.fabric, "blueprint", &p, &n) != 0)
         return;
     const struct fabric *read = reader_parse(p, n, "blueprint", &fs, &e);
+    if (read != NULL)
+        load_state(sm, p);
     free(p);
     findings_done(&fs);
     if (read == NULL) {
@@ -163,14 +197,164 @@ void sm_blueprint_load(struct sm *sm)
     fabric_unref(read);
 }
 
-void sm_blueprint_take(struct sm *sm, struct sm_ideal *ideal)
+// --- asked for, done ---
+
+void sm_get_blueprint(const struct sm *sm, struct sm_blueprint *ret)
 {
-    sm_ideal_ref(ideal);
+    *ret = (struct sm_blueprint){.known = sm->blueprint.known,
+                                 .state = sm->blueprint.state,
+                                 .since_wall_ns = sm->blueprint.since_ns,
+                                 .by = sm->blueprint.by,
+                                 .asked = sm->blueprint.ask.op};
+}
+
+// One line of the blob.
+static void copy_by(char ret[64], const char *by)
+{
+    size_t n = 0;
+    for (; by[n] != 0 && n < 63; n++)
+        ret[n] = by[n] == '\n' || by[n] == '\r' ? ' ' : by[n];
+    ret[n] = 0;
+}
+
+void sm_blueprint_ask(struct sm *sm, enum sm_blueprint_op op, const struct fabric *given, const char *by)
+{
+    struct sm_blueprint_ask *a = &sm->blueprint.ask;
+    if (given != NULL)
+        fabric_ref(given);
+    fabric_unref(a->given);
+    a->op = op;
+    a->given = given;
+    copy_by(a->by, by);
+    sm_resweep(sm, "operator", op == SM_BLUEPRINT_REROUTE);
+}
+
+void sm_blueprint_begin(struct sm *sm, struct sm_learning *ret)
+{
+    *ret = (struct sm_learning){.known = sm->blueprint.known != NULL ? fabric_ref(sm->blueprint.known) : NULL,
+                                .ideal = sm_ideal_ref(sm->blueprint.ideal),
+                                .state = sm->blueprint.state,
+                                .ask = sm->blueprint.ask,
+                                .anew = sm->reroute_now || sm->blueprint.ask.op == SM_BLUEPRINT_REROUTE,
+                                .refused = sm->blueprint.refused};
+    memset(&sm->blueprint.ask, 0, sizeof(sm->blueprint.ask));
+}
+
+void sm_blueprint_give_back(struct sm *sm, struct sm_learning *l, const struct err *refused)
+{
+    if (l->ask.op == SM_BLUEPRINT_NONE)
+        return;
+    if (refused != NULL) {
+        sm_event(sm, "blueprint-refused", "error", "",
+                 "what was asked of the blueprint (by %s) is not done: %s",
+                 l->ask.by[0] ? l->ask.by : "somebody", refused->text);
+    } else if (sm->blueprint.ask.op == SM_BLUEPRINT_NONE) {
+        sm->blueprint.ask = l->ask;
+        l->ask.given = NULL;
+    }
+    l->ask.op = SM_BLUEPRINT_NONE;
+}
+
+static void tell_done(struct sm *sm, const struct sm_learning *l)
+{
+    static const char *const what[] = {
+        [SM_BLUEPRINT_ACCEPT] = "all that is seen is part of it; it is fixed from now on",
+        [SM_BLUEPRINT_LEARN] = "what is seen becomes part of it from now on",
+        [SM_BLUEPRINT_SET] = "it was given, and is fixed from now on",
+        [SM_BLUEPRINT_STRIKE] = "what is gone for good was taken out of it",
+        [SM_BLUEPRINT_REROUTE] =
+            "it is what is there now, and is fixed from now on; routes are computed anew",
+    };
+    const struct fabric *was = l->known, *now = l->next->blueprint;
+    char gone[120] = "";
+    struct blueprint_compare *c = was != NULL ? blueprint_compare(was, now, 0) : NULL;
+    if (c != NULL && c->count[BLUEPRINT_MISSING_NODE] + c->count[BLUEPRINT_MISSING_LINK] > 0)
+        snprintf(gone, sizeof(gone), "; dropped: %u nodes, %u cables of others",
+                 c->count[BLUEPRINT_MISSING_NODE], c->count[BLUEPRINT_MISSING_LINK]);
+    blueprint_compare_free(c);
+    sm_event(sm, "blueprint-changed", "notice", "",
+             "blueprint (by %s): %s: %u nodes, %u switches, %u links%s",
+             l->ask.by[0] ? l->ask.by : "somebody", what[l->ask.op], now->num_nodes, now->num_switches,
+             now->num_links, gone);
+}
+
+void sm_blueprint_take(struct sm *sm, struct sm_learning *l)
+{
+    sm_ideal_ref(l->next);
     sm_ideal_unref(sm->blueprint.ideal);
-    sm->blueprint.ideal = ideal;
-    if (sm->blueprint.known != ideal->blueprint) {
+    sm->blueprint.ideal = l->next;
+    sm->blueprint.refused = l->refused;
+    if (sm->blueprint.known != l->next->blueprint) {
         fabric_unref(sm->blueprint.known);
-        sm->blueprint.known = fabric_ref(ideal->blueprint);
+        sm->blueprint.known = fabric_ref(l->next->blueprint);
+    }
+    if (l->ask.op != SM_BLUEPRINT_NONE) {
+        sm->blueprint.state = sm_blueprint_state_after(l->ask.op, l->state);
+        sm->blueprint.since_ns = wall_now_ns();
+        memcpy(sm->blueprint.by, l->ask.by, sizeof(sm->blueprint.by));
+        sm->blueprint.stale = true;
+        tell_done(sm, l);
+        l->ask.op = SM_BLUEPRINT_NONE;
     }
     keep(sm);
+}
+
+// --- what is not in it ---
+
+static void tell_examples(struct sm *sm, const struct sm_learning *l, enum blueprint_diff kind,
+                          const char *code, const char *advice)
+{
+    char text[600];
+    for (uint32_t i = 0; i < l->more->n; i++)
+        if (l->more->item[i].kind == kind)
+            sm_note(sm, NOTE_ROUTES, FINDING_WARNING, code, "", "%s%s",
+                    blueprint_item_text(&l->more->item[i], l->next->blueprint, sm->next_fabric, text,
+                                        sizeof(text)),
+                    advice);
+}
+
+static void growth_text(const struct blueprint_compare *c, char *buf, size_t size)
+{
+    uint32_t ends = c->count[BLUEPRINT_EXTRA_NODE] - c->extra_switches, n = 0;
+    const struct {
+        uint32_t count;
+        const char *one, *many;
+    } part[] = {{c->extra_switches, "switch", "switches"},
+                {c->count[BLUEPRINT_EXTRA_LINK], "cable between switches", "cables between switches"},
+                {ends, "end node", "end nodes"}};
+    buf[0] = 0;
+    for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+        if (part[i].count > 0) {
+            size_t used = strlen(buf);
+            snprintf(buf + used, size - used, "%s%u %s", n ? ", " : "", part[i].count,
+                     part[i].count == 1 ? part[i].one : part[i].many);
+            n += part[i].count;
+        }
+    size_t used = strlen(buf);
+    snprintf(buf + used, size - used,
+             " %s not in the blueprint: routed, but others' routes take no account of "
+             "%s; weft blueprint accept",
+             n == 1 ? "is" : "are", n == 1 ? "it" : "them");
+}
+
+void sm_blueprint_tell(struct sm *sm, const struct sm_learning *l)
+{
+    const struct blueprint_compare *c = l->more;
+    char text[300];
+    static const uint32_t none[BLUEPRINT_DIFFS];
+    const uint32_t *count = c != NULL ? c->count : none;
+
+    if (count[BLUEPRINT_EXTRA_NODE] + count[BLUEPRINT_EXTRA_LINK] > 0) {
+        growth_text(c, text, sizeof(text));
+        sm_note(sm, NOTE_ROUTES, FINDING_WARNING, "blueprint-growth", "", "%s", text);
+        if (count[BLUEPRINT_EXTRA_NODE] > sm->blueprint.told[BLUEPRINT_EXTRA_NODE] ||
+            count[BLUEPRINT_EXTRA_LINK] > sm->blueprint.told[BLUEPRINT_EXTRA_LINK])
+            sm_event(sm, "blueprint-growth", "notice", "", "%s", text);
+    }
+    if (count[BLUEPRINT_MOVED] > 0)
+        tell_examples(sm, l, BLUEPRINT_MOVED, "blueprint-moved", "; put it back, or: weft blueprint accept");
+    if (count[BLUEPRINT_REPLACED] > 0)
+        tell_examples(sm, l, BLUEPRINT_REPLACED, "blueprint-replaced",
+                      "; when that is meant: weft blueprint accept");
+    memcpy(sm->blueprint.told, count, sizeof(sm->blueprint.told));
 }

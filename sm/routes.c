@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/merge.h"
 #include "lib/xalloc.h"
 #include "sm/sm_priv.h"
 
@@ -38,8 +37,7 @@ struct sm_route_job {
     struct pool_job job;
     struct sm *sm;
     const struct fabric *fabric;
-    const struct fabric *known;            // the blueprint so far; may be NULL
-    struct sm_ideal *ideal;                // so far; may be NULL
+    struct sm_learning learn;              // the blueprint so far; the next one and its ideal tables
     struct fabric_tables *old;             // what the switches hold
     bool *row_known, *blank;               // per switch
     const struct fabric_tables *proved;    // of the last generation; borrowed, like their state
@@ -47,7 +45,6 @@ struct sm_route_job {
     struct route_opts opts;
     bool all_blank;
     bool may_adopt; // keep old when it is proved
-    bool anew;      // the ideal is computed again
     bool allow_credit_loops;
     struct stamp *found; // NULL when there is none
     bool found_settled;
@@ -57,7 +54,6 @@ struct sm_route_job {
     struct route_result result;
     struct route_proof proof;
     struct route_proof_state *new_state;
-    struct sm_ideal *new_ideal;
     struct stamp *stamp;
     struct route_plan *plan;
     uint64_t moved;
@@ -78,7 +74,7 @@ static uint64_t row_hash(const struct fabric_tables *t, uint32_t sw)
     return h;
 }
 
-static uint64_t graph_hash(const struct fabric *f)
+uint64_t sm_graph_hash(const struct fabric *f)
 {
     uint64_t h = 0;
     for (uint32_t i = 0; i < f->num_ports; i++) {
@@ -105,7 +101,7 @@ static void make_stamp(struct sm_route_job *j)
     struct stamp *s = xcalloc(1, stamp_size(f->num_switches + had));
 
     snprintf(s->engine, sizeof(s->engine), "%s", j->result.tables->engine);
-    s->graph = graph_hash(f);
+    s->graph = sm_graph_hash(f);
     s->n = f->num_switches;
     for (uint32_t sw = 0; sw < f->num_switches; sw++)
         s->row[sw] = (struct stamp_row){.guid = fabric_switch(f, sw)->guid,
@@ -184,29 +180,6 @@ static enum whose whose_tables(const struct sm_route_job *j)
 
 // --- the worker ---
 
-// The blueprint with what this snapshot has more, and the ideal tables for it.
-static bool learn(struct sm_route_job *j)
-{
-    const struct fabric *blueprint = fabric_merge(j->known, j->fabric);
-    struct route_result r = {0};
-
-    if (j->ideal != NULL && !j->anew && blueprint == j->ideal->blueprint)
-        j->new_ideal = sm_ideal_ref(j->ideal);
-    else if (j->ideal != NULL && !j->anew && j->ideal->route.engine == ROUTE_FILE &&
-             j->opts.engine != ROUTE_FILE)
-        j->status =
-            route_repair_from(j->ideal->base, blueprint, j->opts.par, &r, &j->err); // found ones, grown
-    else
-        j->status = route_compute(blueprint, &j->opts, &r, &j->err);
-    if (j->status == 0 && j->new_ideal == NULL) {
-        j->new_ideal = sm_ideal_new(blueprint, blueprint, &r, &j->opts, &j->err);
-        j->status = j->new_ideal == NULL ? j->err.code : 0;
-        tables_unref(r.tables);
-    }
-    fabric_unref(blueprint);
-    return j->status == 0;
-}
-
 static bool equal_to_found(const struct sm_route_job *j, const struct fabric_tables *t)
 {
     for (uint32_t sw = 0; sw < j->fabric->num_switches; sw++)
@@ -219,7 +192,7 @@ static bool equal_to_found(const struct sm_route_job *j, const struct fabric_tab
 static bool fill_gaps(struct sm_route_job *j)
 {
     struct route_result r = {0};
-    if (route_repair_from(j->new_ideal->base, j->fabric, j->opts.par, &r, &j->err) != 0)
+    if (route_repair_from(j->learn.next->base, j->fabric, j->opts.par, &r, &j->err) != 0)
         return false;
     snprintf(r.why, sizeof(r.why), "%s", j->result.why);
     tables_unref(j->result.tables);
@@ -232,7 +205,8 @@ static bool adopt(struct sm_route_job *j, const struct verify_opts *v)
 {
     enum whose w = whose_tables(j);
     bool adopted = j->found != NULL && strcmp(j->found->engine, "adopted") == 0;
-    bool as_is = w == FOREIGN || adopted || (w == OURS_FINISHED && j->found->graph == graph_hash(j->fabric));
+    bool as_is =
+        w == FOREIGN || adopted || (w == OURS_FINISHED && j->found->graph == sm_graph_hash(j->fabric));
     struct route_result r = {.engine = ROUTE_FILE};
 
     if (!as_is || !route_verify(j->fabric, j->old, v, &j->proof))
@@ -244,11 +218,11 @@ static bool adopt(struct sm_route_job *j, const struct verify_opts *v)
                  : "the tables found on the switches are proved: adopted as they are");
     tables_seal(j->old, false);
     r.tables = j->old;
-    struct sm_ideal *x = sm_ideal_new(j->new_ideal->blueprint, j->fabric, &r, &j->opts, &j->err);
+    struct sm_ideal *x = sm_ideal_new(j->learn.next->blueprint, j->fabric, &r, &j->opts, &j->err);
     if (x == NULL)
         return false;
-    sm_ideal_unref(j->new_ideal);
-    j->new_ideal = x;
+    sm_ideal_unref(j->learn.next);
+    j->learn.next = x;
     tables_unref(j->result.tables);
     j->result = r;
     tables_ref(j->old);
@@ -308,9 +282,10 @@ static void work(void *arg, struct par *par)
     struct verify_opts v = {.par = par, .allow_credit_loops = j->allow_credit_loops};
 
     j->opts.par = par;
-    if (!learn(j))
+    j->status = sm_learn(&j->learn, j->fabric, &j->opts, &j->err);
+    if (j->status != 0)
         return;
-    j->status = route_repair_from(j->new_ideal->base, j->fabric, par, &j->result, &j->err);
+    j->status = route_repair_from(j->learn.next->base, j->fabric, par, &j->result, &j->err);
     if (j->status != 0)
         return;
     if (j->may_adopt && !j->all_blank) {
@@ -359,6 +334,7 @@ static void done(void *arg)
             strcmp(sm->error.text, j->err.text) != 0) // once, not at every retry
             sm_event(sm, "routes-refused", "error", "", "%s; the switches keep the tables that they have",
                      j->err.text);
+        sm_blueprint_give_back(sm, &j->learn, &j->err);
         sm_sweep_failed(sm, &j->err);
         return;
     }
@@ -370,6 +346,7 @@ static void done(void *arg)
     sm->sweep.paths_moved = j->moved;
     if (j->proof.unreached > 0)
         tell_of_gaps(sm, &j->proof);
+    sm_blueprint_tell(sm, &j->learn);
     sm->next_tables = tables_ref(j->result.tables);
     sm_routed(sm);
 }
@@ -390,9 +367,8 @@ void sm_route_job_free(struct sm *sm)
     tables_unref(j->result.tables);
     tables_unref(j->old);
     fabric_unref(j->fabric);
-    fabric_unref(j->known);
-    sm_ideal_unref(j->ideal);
-    sm_ideal_unref(j->new_ideal);
+    sm_blueprint_give_back(sm, &j->learn, NULL);
+    sm_learning_done(&j->learn);
     free(j->row_known);
     free(j->blank);
     free(j->found);
@@ -415,7 +391,7 @@ void sm_route_adopt_result(struct sm *sm)
     route_proof_state_free(sm->proof_state);
     sm->proof_state = j->new_state;
     j->new_state = NULL;
-    sm_blueprint_take(sm, j->new_ideal);
+    sm_blueprint_take(sm, &j->learn);
 }
 
 static void submit(struct sm *sm)
@@ -552,7 +528,8 @@ bool sm_same_routes(const struct fabric *a, const struct fabric *b)
 // A port that was reset, a description: tables and their proof stay.
 static bool nothing_to_route(const struct sm *sm)
 {
-    if (sm->sweep.full || sm->tables == NULL || sm->unrouted || !sm_same_routes(sm->fabric, sm->next_fabric))
+    if (sm->sweep.full || sm->tables == NULL || sm->unrouted || sm->blueprint.ask.op != SM_BLUEPRINT_NONE ||
+        !sm_same_routes(sm->fabric, sm->next_fabric))
         return false;
     for (uint32_t i = 0; i < sm->num_dev; i++)
         if (sm->dev[i]->here && dev_is_switch(sm->dev[i]) && sm->dev[i]->lft != DEV_LFT_SHADOW)
@@ -621,16 +598,14 @@ void sm_route_start(struct sm *sm)
     sm->job = j;
     j->sm = sm;
     j->fabric = fabric_ref(sm->next_fabric);
-    j->known = sm->blueprint.known != NULL ? fabric_ref(sm->blueprint.known) : NULL;
-    j->ideal = sm_ideal_ref(sm->blueprint.ideal);
+    sm_blueprint_begin(sm, &j->learn);
     j->proved = sm->tables;
     j->state = sm->proof_state;
     j->row_known = xcalloc(n ? n : 1, sizeof(bool));
     j->blank = xcalloc(n ? n : 1, sizeof(bool));
     j->opts = sm_route_opts(sm);
     j->allow_credit_loops = sm->o.allow_credit_loops;
-    j->anew = sm->reroute_now;
-    j->may_adopt = sm->o.adopt && !sm->reroute_now && sm->tables == NULL && !sm->tables_begun;
+    j->may_adopt = sm->o.adopt && !j->learn.anew && sm->tables == NULL && !sm->tables_begun;
     bool read = sort_switches(sm, j);
     j->old = old_tables(sm);
     forget_rows(sm, j);

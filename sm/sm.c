@@ -514,7 +514,6 @@ void sm_free(struct sm *sm)
     sm_sa_done(sm);
     sm_trap_done(sm);
     sm_audit_done(sm);
-    sm_blueprint_free(sm);
     if (sm->db != NULL)
         db_cancel(sm->db, sm);
     if (sm->disc.finishing)
@@ -525,6 +524,7 @@ void sm_free(struct sm *sm)
     for (size_t i = 0; i < sizeof(pass) / sizeof(pass[0]); i++)
         sm_pass_done(pass[i]);
     sm_route_job_free(sm);
+    sm_blueprint_free(sm);
     for (uint32_t i = 0; i < sm->num_dev; i++)
         sm_dev_free(sm->dev[i]);
     free(sm->dev);
@@ -553,6 +553,8 @@ void sm_start(struct sm *sm)
 void sm_resweep(struct sm *sm, const char *cause, bool reroute)
 {
     sm->reroute |= reroute;
+    if (reroute && sm->blueprint.ask.op == SM_BLUEPRINT_NONE)
+        sm->blueprint.ask.op = SM_BLUEPRINT_REROUTE;
     if (sm->resweep && sm_cause(cause)->urgency <= sm_cause(sm->resweep_cause)->urgency)
         return; // under way already: asking again may not put it off
     sm->resweep_cause = cause;

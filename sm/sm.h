@@ -118,8 +118,8 @@ struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, str
                   const struct sm_opts *o, const struct sm_callbacks *cb);
 void sm_free(struct sm *sm);
 void sm_start(struct sm *sm);
-// A full sweep soon (or right after the running one). cause: a literal. With reroute the tables are computed
-// anew even where the present ones are proved.
+// A full sweep soon (or right after the running one). cause: a literal. With reroute also what
+// SM_BLUEPRINT_REROUTE means.
 void sm_resweep(struct sm *sm, const char *cause, bool reroute);
 
 // Takes the settings that devices are told of (prefix, time-outs, lifes, thresholds, VLs) from o and sweeps;
@@ -165,6 +165,39 @@ struct sm_routing {
     struct route_opts opts;
 };
 bool sm_get_routing(const struct sm *sm, struct sm_routing *ret);
+
+// --- the blueprint: the fabric that the ideal tables are computed for ---
+enum sm_blueprint_state {
+    SM_BLUEPRINT_LEARNING, // what is seen becomes part of it
+    SM_BLUEPRINT_ACCEPTED, // fixed: only new hosts on leaf switches that it has become part of it
+};
+const char *sm_blueprint_state_name(enum sm_blueprint_state s);
+enum sm_blueprint_op {
+    SM_BLUEPRINT_NONE,
+    SM_BLUEPRINT_ACCEPT,  // it is what it was and all that is seen; fixed from now on
+    SM_BLUEPRINT_LEARN,   // not fixed any more
+    SM_BLUEPRINT_SET,     // it is what is given; fixed from now on
+    SM_BLUEPRINT_STRIKE,  // it is what is given, the same with less; its state stays
+    SM_BLUEPRINT_REROUTE, // it is what is seen, with hosts that are away in their places on leaves that are
+                          // there; fixed from now on, and routes are computed anew
+};
+struct sm_blueprint {           // borrowed
+    const struct fabric *known; // NULL before the first sweep
+    enum sm_blueprint_state state;
+    int64_t since_wall_ns;      // when somebody has changed it last; 0 = never
+    const char *by;             // who; or ""
+    enum sm_blueprint_op asked; // not done yet
+};
+void sm_get_blueprint(const struct sm *sm, struct sm_blueprint *ret);
+// What is asked for is done by the next sweep, a full one that begins soon: it becomes true when the tables
+// that follow from it are proved and written. Where there are none (the engine refuses) it is dropped and
+// told (event "blueprint-refused"). given: SET, STRIKE; a reference is taken. by: who asks, for the record.
+void sm_blueprint_ask(struct sm *sm, enum sm_blueprint_op op, const struct fabric *given, const char *by);
+// Pure; any thread: what it would become. One reference. known may be NULL.
+const struct fabric *sm_blueprint_after(enum sm_blueprint_op op, enum sm_blueprint_state state,
+                                        const struct fabric *given, const struct fabric *known,
+                                        const struct fabric *live);
+enum sm_blueprint_state sm_blueprint_state_after(enum sm_blueprint_op op, enum sm_blueprint_state now);
 const struct findings *sm_findings(const struct sm *sm);
 // Finished sweeps, newest first; i = 0 is the last one; NULL beyond the history (64).
 const struct sm_sweep *sm_history(const struct sm *sm, unsigned i);

@@ -15,7 +15,8 @@
 //     program.c   phases "configure", "lanes", "tables", "links", "hosts"
 //     sl2vl.c     what phase "lanes" writes: which lane a service level goes by
 //     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
-//     blueprint.c what the fabric is meant to be, learnt and kept
+//     blueprint.c what the fabric is meant to be: its state, what is asked of it, kept
+//     learn.c     on the worker: the next blueprint and the ideal tables for it
 //     watch.c     light sweep, standing list, timers
 //     trap.c      traps
 //     audit.c     the slow audit
@@ -31,6 +32,8 @@
 #include <stdatomic.h>
 
 #include "db/db.h"
+#include "fabric/compare.h"
+#include "fabric/merge.h"
 #include "lib/err.h"
 #include "lib/hash.h"
 #include "mad/mad.h"
@@ -183,6 +186,12 @@ struct sm_slab { // memory of sm_reads
     void *mem;
 };
 
+struct sm_blueprint_ask { // what somebody has asked for
+    enum sm_blueprint_op op;
+    const struct fabric *given; // SM_BLUEPRINT_SET, _STRIKE: a reference
+    char by[64];
+};
+
 struct sm_vls;           // sl2vl.c
 struct sm_note;          // notes.c
 struct sm_read;          // read.c
@@ -301,11 +310,18 @@ struct sm {
     struct sm_sweep history[SM_HISTORY];
     uint64_t num_sweeps, num_light;
 
-    struct {                          // blueprint.c
-        const struct fabric *known;   // NULL before the first
-        const struct fabric *kept;    // the one in the database
-        struct sm_ideal *ideal;       // for it; NULL before the first sweep has ended
-        struct sm_blueprint_job *job; // writes it
+    struct {                        // blueprint.c
+        const struct fabric *known; // NULL before the first
+        enum sm_blueprint_state state;
+        int64_t since_ns;               // when somebody has changed it last; 0 = never
+        char by[64];                    // who
+        struct sm_blueprint_ask ask;    // to be done by the next sweep
+        uint64_t refused;               // with new hosts that moved others; see learn.c
+        uint32_t told[BLUEPRINT_DIFFS]; // of what is not in it, by the last event
+        bool stale;                     // what the database has of state, since_ns and by
+        const struct fabric *kept;      // the one in the database
+        struct sm_ideal *ideal;         // for it; NULL before the first sweep has ended
+        struct sm_blueprint_job *job;   // writes it
     } blueprint;
 
     struct sm_traps *traps; // NULL until the first one comes
@@ -458,6 +474,7 @@ void sm_route_job_free(struct sm *sm);
 bool sm_same_routes(const struct fabric *a, const struct fabric *b);
 void sm_route_adopt_result(struct sm *sm); // engine, why and proof of the finished job
 const struct route_plan *sm_route_plan(const struct sm *sm);
+uint64_t sm_graph_hash(const struct fabric *f); // of cables and LIDs
 // blueprint.c
 // A blueprint and its ideal tables. Immutable; shared with the worker, so the count is atomic.
 struct sm_ideal {
@@ -474,8 +491,28 @@ struct sm_ideal *sm_ideal_new(const struct fabric *blueprint, const struct fabri
 struct sm_ideal *sm_ideal_ref(struct sm_ideal *x); // NULL is fine
 void sm_ideal_unref(struct sm_ideal *x);
 void sm_blueprint_load(struct sm *sm);
-void sm_blueprint_take(struct sm *sm, struct sm_ideal *ideal); // of the sweep that has ended well
 void sm_blueprint_free(struct sm *sm);
+// learn.c
+struct sm_learning {
+    const struct fabric *known; // the blueprint so far, a reference; may be NULL
+    struct sm_ideal *ideal;     // so far, a reference; may be NULL
+    enum sm_blueprint_state state;
+    struct sm_blueprint_ask ask;
+    bool anew;        // the ideal is computed again
+    uint64_t refused; // hash of a blueprint with new hosts that would have moved others
+    // results
+    struct sm_ideal *next;
+    struct blueprint_compare *more; // what is seen and not in it; in state accepted only
+};
+// On a worker.
+int sm_learn(struct sm_learning *l, const struct fabric *live, const struct route_opts *o, struct err *e);
+void sm_learning_done(struct sm_learning *l);
+// blueprint.c: what a sweep begins with, what becomes of it when it ends well, and when it does not. refused:
+// what was asked for cannot be done; else it is asked for again.
+void sm_blueprint_begin(struct sm *sm, struct sm_learning *ret);
+void sm_blueprint_take(struct sm *sm, struct sm_learning *l);
+void sm_blueprint_give_back(struct sm *sm, struct sm_learning *l, const struct err *refused);
+void sm_blueprint_tell(struct sm *sm, const struct sm_learning *l); // what is not in it, as findings
 // dirty.c
 // Something may have changed there: it is read again soon, and nothing else is. cause: a literal, what
 // the sweep's history says. Any number of calls before the sweep begins are one.
