@@ -15,10 +15,10 @@
 // A node has two names: the GUID it says (which may be another's: sim_guid_duplicate()) and its label, by
 // which commands and tests name it.
 //
-// Departures from the standard: no data plane but sim_traffic() and sim_multicast(); SLs and VLs are stored
-// and carry nothing; P_Keys and Q_Keys of GMPs are checked only with opts.p_key_check, opts.q_key_check.
-// Departures from style: header bytes of a MAD are read in place here too (sim_priv.h), since every hop
-// reads them.
+// Departures from the standard: no data plane but sim_traffic() and sim_multicast(); a lane drops what it may
+// not carry (sim_tables.c: port_vl()) but never fills up; P_Keys and Q_Keys of GMPs are checked only with
+// opts.p_key_check, opts.q_key_check. Departures from style: header bytes of a MAD are read in place here too
+// (sim_priv.h), since every hop reads them.
 #include "sim/sim_priv.h"
 
 #include <errno.h>

@@ -38,6 +38,7 @@ struct sim_opts { // all zero is a strict fabric without latency
     bool p_key_check;       // GMPs need matching P_Keys at both ends and at switch ports that enforce
     bool q_key_check;       // GMPs need QP1's Q_Key
     bool no_mcast_top;      // switches without MulticastFDBTop (CapabilityMask bit 30)
+    bool sltovl_zero;       // after power-up every SL goes by VL 0; else by SL modulo the port's lanes
     bool optimized_sltovl;  // switches have OptimizedSLtoVLMappingProgramming
     bool port_state_table;  // switches have SwitchPortStateTable
     bool adaptive_routing;  // switches adapt, with so many groups each (0 = 1024, below 4096)
@@ -315,11 +316,21 @@ struct sim_load {
 int sim_flows(const struct sim *s, const struct sim_flow *flow, unsigned n, bool adaptive,
               struct sim_load *ret);
 
+// The same for a packet of service level sl: SLtoVL, OperationalVLs and VLArbitration may drop it too. `hop`
+// (may be NULL) is told each port that it leaves by, and by which lane.
+typedef void sim_hop_fn(void *arg, uint64_t node_guid, unsigned port, unsigned vl);
+int sim_trace_sl(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, unsigned sl, sim_hop_fn *hop,
+                 void *arg, char *ret_where, unsigned long size);
+// SLtoVL as programmed (in 0: the node itself; an adapter: in 0).
+int sim_sl2vl(const struct sim *s, uint64_t node_guid, unsigned in, unsigned out, unsigned sl,
+              uint8_t *ret_vl);
+
 struct sim_stats {
     uint64_t mads;         // put on the wire by clients and agents
     uint64_t dropped_vl15; // agent's buffer full
     uint64_t lost;         // by opts.loss
     uint64_t no_route;     // link down, no such port, no table entry, wrong LID
+    uint64_t bad_vl;       // by SLtoVL, or on a lane beyond OperationalVLs or without a share of the port
     uint64_t loops;        // LID-routed beyond the hop limit
     uint64_t silent;       // M_Key mismatch, dead node, malformed, nobody to take it
     uint64_t traps;

@@ -366,7 +366,12 @@ void lft_preload(struct sim *s, struct sim_switch *w, const uint8_t *from,
 uint8_t lft_stored(const struct sim *s, const struct sim_switch *w, uint16_t lid); // whatever LinearFDBTop is
 void lft_store(struct sim *s, struct sim_switch *w, uint16_t lid, uint8_t port);
 bool mft_has(const struct sim_switch *w, uint16_t mlid, unsigned port);
-void tables_forget(struct sim *s, struct sim_port *p); // as after power-up
+// The lane by which a packet of level sl leaves by `out` that came in by port `in` (0: its own node sends
+// it), as SLtoVL, OperationalVLs and VLArbitration have it; VL_DROP where it does not.
+#define VL_DROP 15
+unsigned port_vl(const struct sim *s, const struct sim_port *out, unsigned in, unsigned sl);
+bool port_serves(const struct sim_port *p, unsigned vl); // VLArbitration has a share for the lane
+void tables_forget(struct sim *s, struct sim_port *p);   // as after power-up
 void lft_forget(struct sim *s, struct sim_switch *w);
 unsigned p_key_cap(const struct sim *s, const struct sim_port *p);
 uint16_t p_key_at(const struct sim *s, const struct sim_port *p, unsigned index);

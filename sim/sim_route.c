@@ -43,6 +43,13 @@ static void count_packet(struct sim_port *p, bool out)
     p->counter[out ? SIM_UNICAST_XMIT_PKTS : SIM_UNICAST_RCV_PKTS]++;
 }
 
+// The number by which SLtoVL knows where it came in: 0 for what the node itself sends.
+static unsigned in_port_of(const struct sim *s, const struct flight *f)
+{
+    const struct sim_port *p = &s->port[f->port];
+    return is_switch(node_of(s, p)) ? p->num : 0;
+}
+
 // Out of port `num` of the node.
 static enum step cross(struct sim *s, struct flight *f, const struct sim_node *n, unsigned num)
 {
@@ -51,6 +58,10 @@ static enum step cross(struct sim *s, struct flight *f, const struct sim_node *n
         if (out && !f->vl15)
             out->counter[SIM_XMIT_DISCARDS]++;
         return drop(s, f, &s->stats.no_route);
+    }
+    if (!f->vl15 && port_vl(s, out, in_port_of(s, f), f->sl) == VL_DROP) {
+        out->counter[SIM_XMIT_DISCARDS]++;
+        return drop(s, f, &s->stats.bad_vl);
     }
     if (!f->vl15 && s->o.p_key_check && !enforcement_allows(s, out, f, true))
         return drop(s, f, &s->stats.bad_p_key);

@@ -128,10 +128,10 @@ uint16_t guid_info_set(struct sim *s, struct sma_req *r)
 
 // --- SLtoVLMappingTable: AM = input port << 8 | output port; bits 16, 17 = all outputs, inputs ---
 
-static void sltovl_default(const struct sim_port *p, uint8_t *row)
+static void sltovl_default(const struct sim *s, const struct sim_port *p, uint8_t *row)
 {
     unsigned vls = mad_vl_count(p->pi.vl_cap);
-    if (vls == 0)
+    if (vls == 0 || s->o.sltovl_zero)
         vls = 1;
     for (unsigned i = 0; i < 8; i++)
         row[i] = (uint8_t)((2 * i % vls) << 4 | (2 * i + 1) % vls);
@@ -148,7 +148,7 @@ static uint8_t *sltovl_row(const struct sim *s, struct sim_port *out, unsigned i
     if (!out->sltovl) {
         out->sltovl = xmalloc((size_t)rows * 8);
         for (unsigned i = 0; i < rows; i++)
-            sltovl_default(out, out->sltovl + i * 8);
+            sltovl_default(s, out, out->sltovl + i * 8);
     }
     return out->sltovl + in * 8;
 }
@@ -169,7 +169,7 @@ uint16_t sltovl_get(struct sim *s, struct sma_req *r)
     if (out->sltovl)
         memcpy(r->data, out->sltovl + in * 8, 8);
     else
-        sltovl_default(out, r->data);
+        sltovl_default(s, out, r->data);
     memset(r->data + 8, 0, BLOCK - 8);
     return 0;
 }
@@ -199,6 +199,20 @@ uint16_t sltovl_set(struct sim *s, struct sma_req *r)
     return 0;
 }
 
+unsigned port_vl(const struct sim *s, const struct sim_port *out, unsigned in, unsigned sl)
+{
+    uint8_t row[8];
+    unsigned vls = mad_vl_count(out->pi.operational_vls);
+    if (sl > 15 || in >= sltovl_rows(node_of(s, out)))
+        return VL_DROP;
+    if (out->sltovl)
+        memcpy(row, out->sltovl + in * 8, 8);
+    else
+        sltovl_default(s, out, row);
+    unsigned vl = sl % 2 == 0 ? row[sl / 2] >> 4 : row[sl / 2] & 15;
+    return vl < (vls > 0 ? vls : 1) && port_serves(out, vl) ? vl : VL_DROP;
+}
+
 // --- VLArbitrationTable: AM high half 1, 2 = low table, 3, 4 = high table; low half = port on a switch ---
 
 static struct sim_port *vlarb_target(struct sim *s, const struct sma_req *r, unsigned *ret_block)
@@ -210,6 +224,20 @@ static struct sim_port *vlarb_target(struct sim *s, const struct sma_req *r, uns
     unsigned cap = b <= 2 ? p->pi.vl_arbitration_low_cap : p->pi.vl_arbitration_high_cap;
     *ret_block = b - 1;
     return cap > (b % 2 ? 0u : 32u) ? p : NULL;
+}
+
+bool port_serves(const struct sim_port *p, unsigned vl)
+{
+    if (!p->vlarb || mad_vl_count(p->pi.operational_vls) <= 1)
+        return true; // as after power-up: all in turn
+    unsigned cap[] = {p->pi.vl_arbitration_low_cap, p->pi.vl_arbitration_high_cap};
+    for (unsigned table = 0; table < 2; table++)
+        for (unsigned i = 0; i < cap[table] && i < 64; i++) {
+            const uint8_t *e = p->vlarb + table * 2 * BLOCK + 2 * i;
+            if ((e[0] & 15u) == vl && e[1] > 0)
+                return true;
+        }
+    return false;
 }
 
 uint16_t vlarb_get(struct sim *s, struct sma_req *r)

@@ -116,9 +116,25 @@ static void carry(struct sim_port *out, struct sim_port *in, uint64_t words, uin
 struct load { // what sim_traffic() carries; NULL for a walk that only looks
     uint64_t words, packets;
 };
+struct level { // of sim_trace_sl()
+    unsigned sl;
+    sim_hop_fn *hop;
+    void *arg;
+};
+
+// Where it leaves a node by `out`, having come in by `in`: false when it is dropped there.
+static bool level_passes(const struct sim *s, const struct level *l, const struct sim_port *in,
+                         const struct sim_port *out)
+{
+    const struct sim_node *n = node_of(s, out);
+    unsigned vl = port_vl(s, out, is_switch(n) ? in->num : 0, l->sl);
+    if (vl != VL_DROP && l->hop)
+        l->hop(l->arg, n->label, out->num, vl);
+    return vl != VL_DROP;
+}
 
 static int walk(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, const struct load *load,
-                char *where, unsigned long size)
+                const struct level *level, char *where, unsigned long size)
 {
     struct sim_port *p = sim_port_by_guid(s, from_port_guid);
     if (!p)
@@ -140,6 +156,9 @@ static int walk(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, c
                 next->counter[SIM_XMIT_DISCARDS] += load->packets;
             return sim_stopped(where, size, "%.64s[%u]: link carries no data", n->desc, out);
         }
+        if (level && !level_passes(s, level, p, next))
+            return sim_stopped(where, size, "%.64s[%u]: level %u has no lane out of it", n->desc, out,
+                               level->sl);
         p = peer_of(s, next);
         if (load)
             carry(next, p, load->words, load->packets);
@@ -150,7 +169,24 @@ static int walk(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, c
 int sim_trace(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, char *ret_where,
               unsigned long size)
 {
-    return walk(s, from_port_guid, to_lid, NULL, ret_where, size);
+    return walk(s, from_port_guid, to_lid, NULL, NULL, ret_where, size);
+}
+
+int sim_trace_sl(const struct sim *s, uint64_t from_port_guid, uint16_t to_lid, unsigned sl, sim_hop_fn *hop,
+                 void *arg, char *ret_where, unsigned long size)
+{
+    struct level l = {.sl = sl, .hop = hop, .arg = arg};
+    return walk(s, from_port_guid, to_lid, NULL, &l, ret_where, size);
+}
+
+int sim_sl2vl(const struct sim *s, uint64_t node_guid, unsigned in, unsigned out, unsigned sl,
+              uint8_t *ret_vl)
+{
+    const struct sim_port *p = sim_port_by(s, node_guid, out);
+    if (!p)
+        return -ENOENT;
+    *ret_vl = (uint8_t)port_vl(s, p, in, sl);
+    return 0;
 }
 
 int sim_traffic(struct sim *s, uint64_t from_port_guid, uint16_t to_lid, uint64_t bytes, unsigned packet)
@@ -158,7 +194,7 @@ int sim_traffic(struct sim *s, uint64_t from_port_guid, uint16_t to_lid, uint64_
     if (packet == 0)
         packet = 4096;
     struct load load = {.words = (bytes + 3) / 4, .packets = (bytes + packet - 1) / packet};
-    return walk(s, from_port_guid, to_lid, &load, NULL, 0);
+    return walk(s, from_port_guid, to_lid, &load, NULL, NULL, 0);
 }
 
 int sim_counter_add(struct sim *s, uint64_t node_guid, unsigned port, enum sim_counter c, uint64_t delta)

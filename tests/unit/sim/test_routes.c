@@ -2,6 +2,7 @@
 // Routes and headers: directed, combined and LID-routed MADs, what ends in silence, counters of what passed
 // (PMA), and bytes that nobody would send.
 #include <setjmp.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -393,6 +394,54 @@ static void noise_hurts_nobody(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define U(f) cmocka_unit_test_setup_teardown(f, setup_up, teardown)
+static int hops_on(unsigned sl, uint16_t lid)
+{
+    return sim_trace_sl(rig.s, rig.port.port_guid, lid, sl, NULL, NULL, NULL, 0);
+}
+
+// A level goes where SLtoVL sends it, by the port that it comes in by: lane 15, lanes beyond OperationalVLs
+// and lanes without a share of the wire carry nothing.
+static void levels_go_by_lanes(void **state)
+{
+    uint16_t lid = rig_lid_of(&rig, host_guid);
+    struct dest leaf = by_path(1, 1);
+    struct mad_port_info pi;
+    uint8_t row[64] = {0}, arb[64] = {0}, vl;
+    unsigned up = 0, in = my_port_at_leaf;
+    uint8_t out;
+
+    assert_int_equal(sim_lft(rig.s, leaf_guid, lid, &out), 0);
+    up = out;
+    assert_int_equal(rig_get_port(&rig, &leaf, up, &pi), 0);
+    assert_true(mad_vl_count(pi.operational_vls) >= 4);
+    for (unsigned sl = 0; sl < 4; sl++)
+        assert_int_equal(hops_on(sl, lid), 6);
+    row[0] = 0x0f; // level 1: nowhere
+    row[1] = 0x2e; // level 2: lane 2; level 3: lane 14, which the link has not
+    assert_int_equal(rig_smp(&rig, &leaf, MAD_METHOD_SET, MAD_ATTR_SLTOVL_MAPPING_TABLE, in << 8 | up, row),
+                     0);
+    assert_int_equal(hops_on(0, lid), 6);
+    assert_int_equal(hops_on(1, lid), -EHOSTUNREACH);
+    assert_int_equal(hops_on(2, lid), 6);
+    assert_int_equal(hops_on(3, lid), -EHOSTUNREACH);
+    assert_int_equal(sim_sl2vl(rig.s, leaf_guid, in, up, 2, &vl), 0);
+    assert_int_equal(vl, 2);
+    assert_int_equal(sim_sl2vl(rig.s, leaf_guid, in + 1, up, 1, &vl), 0); // another way in
+    assert_int_equal(vl, 1);
+    arb[1] = 10; // lane 0 alone has a share
+    assert_int_equal(rig_smp(&rig, &leaf, MAD_METHOD_SET, MAD_ATTR_VL_ARBITRATION_TABLE, 1 << 16 | up, arb),
+                     0);
+    assert_int_equal(hops_on(0, lid), 6);
+    assert_int_equal(hops_on(2, lid), -EHOSTUNREACH);
+    memset(arb, 0, sizeof(arb));
+    arb[0] = 2;
+    arb[1] = 1;
+    assert_int_equal(rig_smp(&rig, &leaf, MAD_METHOD_SET, MAD_ATTR_VL_ARBITRATION_TABLE, 3 << 16 | up, arb),
+                     0);
+    assert_int_equal(hops_on(2, lid), 6); // of the high table
+    assert_int_equal(sim_sl2vl(rig.s, leaf_guid, 0, 99, 1, &vl), -ENOENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,7 +449,7 @@ int main(void)
         T(hop_pointers_are_checked), T(versions_and_local),
         U(combined_routes),          U(lid_loop_ends),
         U(traffic_and_counters),     T(p_keys_are_checked_when_asked),
-        U(noise_hurts_nobody),
+        U(noise_hurts_nobody),       U(levels_go_by_lanes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
