@@ -19,6 +19,7 @@
 #include "routing/route.h"
 
 struct mcast_tree;
+struct route_avoid;
 
 #define GROUPS_CAP_MAX 4096 // 12 bits of group number
 
@@ -28,6 +29,7 @@ struct groups_opts {
     const struct route_base *base;
     const struct route_opts *route;
     enum route_engine engine;
+    const struct route_avoid *avoid; // as given to route_repair_avoiding(); NULL: nothing; with base only
     // What there was before, for its ids; NULL: none. Switches are matched by GUID.
     const struct fabric_groups *last;
     const struct fabric *last_fabric;
