@@ -90,6 +90,20 @@ void sm_dirty_tables(struct sm *sm, struct sm_dev *d, const char *cause)
     mark(sm, d, DIRTY_SWITCH, cause);
 }
 
+// Nothing is to be read: routes are made for something else than they were.
+void sm_dirty_routes(struct sm *sm, const char *cause)
+{
+    if (!sm->dirty_asked)
+        sm->dirty_since = loop_now_precise(sm->loop);
+    if (!sm->dirty_asked || sm_cause(cause)->urgency > sm_cause(sm->dirty_cause)->urgency) {
+        sm->dirty_cause = cause;
+        sm->dirty_due.ns = 0;
+    }
+    sm->dirty_asked = true;
+    if (!sm->sweeping)
+        sm_watch_arm(sm);
+}
+
 void sm_dirty_none(struct sm *sm)
 {
     for (uint32_t i = 0; i < sm->dirty.n; i++) {

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "lib/xalloc.h"
+#include "sm/drain_priv.h"
 #include "sm/sm_priv.h"
 
 // The blob "tables": what was last written, or was going to be. Once it is, the blob "tables-settled" has its
@@ -43,6 +44,7 @@ struct sm_route_job {
     const struct fabric_tables *proved;    // of the last generation; borrowed, like their state
     const struct route_proof_state *state; // NULL when there is none
     struct route_opts opts;
+    struct sm_drain_set *drains; // NULL: none
     bool all_blank;
     bool may_adopt; // keep old when it is proved
     bool allow_credit_loops;
@@ -192,7 +194,7 @@ static bool equal_to_found(const struct sm_route_job *j, const struct fabric_tab
 static bool fill_gaps(struct sm_route_job *j)
 {
     struct route_result r = {0};
-    if (route_repair_from(j->learn.next->base, j->fabric, j->opts.par, &r, &j->err) != 0)
+    if (sm_drains_repair(j->drains, j->learn.next->base, j->fabric, j->opts.par, &r, &j->err) != 0)
         return false;
     snprintf(r.why, sizeof(r.why), "%s", j->result.why);
     tables_unref(j->result.tables);
@@ -205,8 +207,9 @@ static bool adopt(struct sm_route_job *j, const struct verify_opts *v)
 {
     enum whose w = whose_tables(j);
     bool adopted = j->found != NULL && strcmp(j->found->engine, "adopted") == 0;
-    bool as_is =
-        w == FOREIGN || adopted || (w == OURS_FINISHED && j->found->graph == sm_graph_hash(j->fabric));
+    bool drained = j->drains != NULL && j->drains->n > 0; // ours of another version would hold these for ever
+    bool as_is = w == FOREIGN || adopted ||
+                 (w == OURS_FINISHED && !drained && j->found->graph == sm_graph_hash(j->fabric));
     struct route_result r = {.engine = ROUTE_FILE};
 
     if (!as_is || !route_verify(j->fabric, j->old, v, &j->proof))
@@ -226,7 +229,7 @@ static bool adopt(struct sm_route_job *j, const struct verify_opts *v)
     tables_unref(j->result.tables);
     j->result = r;
     tables_ref(j->old);
-    return j->found == NULL || j->found_settled || fill_gaps(j);
+    return (!drained && (j->found == NULL || j->found_settled)) || fill_gaps(j);
 }
 
 static bool reaches_us(const struct fabric *f, const struct fabric_tables *t)
@@ -285,7 +288,7 @@ static void work(void *arg, struct par *par)
     j->status = sm_learn(&j->learn, j->fabric, &j->opts, &j->err);
     if (j->status != 0)
         return;
-    j->status = route_repair_from(j->learn.next->base, j->fabric, par, &j->result, &j->err);
+    j->status = sm_drains_repair(j->drains, j->learn.next->base, j->fabric, par, &j->result, &j->err);
     if (j->status != 0)
         return;
     if (j->may_adopt && !j->all_blank) {
@@ -297,6 +300,7 @@ static void work(void *arg, struct par *par)
     }
     if (!prove(j, &v))
         return;
+    sm_drains_count(j->drains, j->fabric, j->result.tables);
     tables_seal(j->old, false);
     j->status = route_plan_proved(j->fabric, j->old, j->row_known, j->blank, j->result.tables, j->new_state,
                                   par, &j->plan, &j->err);
@@ -369,6 +373,7 @@ void sm_route_job_free(struct sm *sm)
     fabric_unref(j->fabric);
     sm_blueprint_give_back(sm, &j->learn, NULL);
     sm_learning_done(&j->learn);
+    free(j->drains);
     free(j->row_known);
     free(j->blank);
     free(j->found);
@@ -392,6 +397,7 @@ void sm_route_adopt_result(struct sm *sm)
     sm->proof_state = j->new_state;
     j->new_state = NULL;
     sm_blueprint_take(sm, &j->learn);
+    sm_drains_adopt(sm, j->drains);
 }
 
 static void submit(struct sm *sm)
@@ -528,8 +534,8 @@ bool sm_same_routes(const struct fabric *a, const struct fabric *b)
 // A port that was reset, a description: tables and their proof stay.
 static bool nothing_to_route(const struct sm *sm)
 {
-    if (sm->sweep.full || sm->tables == NULL || sm->unrouted || sm->blueprint.ask.op != SM_BLUEPRINT_NONE ||
-        !sm_same_routes(sm->fabric, sm->next_fabric))
+    if (sm->sweep.full || sm->tables == NULL || sm->unrouted || sm_drains_pending(sm) ||
+        sm->blueprint.ask.op != SM_BLUEPRINT_NONE || !sm_same_routes(sm->fabric, sm->next_fabric))
         return false;
     for (uint32_t i = 0; i < sm->num_dev; i++)
         if (sm->dev[i]->here && dev_is_switch(sm->dev[i]) && sm->dev[i]->lft != DEV_LFT_SHADOW)
@@ -599,6 +605,7 @@ void sm_route_start(struct sm *sm)
     j->sm = sm;
     j->fabric = fabric_ref(sm->next_fabric);
     sm_blueprint_begin(sm, &j->learn);
+    j->drains = sm_drains_take(sm);
     j->proved = sm->tables;
     j->state = sm->proof_state;
     j->row_known = xcalloc(n ? n : 1, sizeof(bool));

@@ -19,6 +19,7 @@
 #include "lib/guid.h"
 #include "lib/log.h"
 #include "lib/xalloc.h"
+#include "sm/drain_priv.h"
 #include "sm/sm_priv.h"
 
 const char *sm_state_name(enum sm_state s)
@@ -277,6 +278,7 @@ static void sweep_end(struct sm *sm, bool ok)
     sm->sweeping = false;
     sm_model_findings(sm);
     sm_notes_find(sm);
+    sm_drains_find(sm, &sm->findings_new);
     sm_watch_swept(sm);
     findings_done(&sm->findings);
     sm->findings = sm->findings_new;
@@ -337,6 +339,30 @@ static bool worth_telling(const struct change *c, const struct fabric *old, cons
     return c->kind < CHANGE_LINK_ADDED || c->kind == CHANGE_LINK_RATE;
 }
 
+// What is drained goes down because somebody swaps it: no surprise, and no cause for an alarm.
+static const char *drained_kind(const struct sm *sm, const struct change *c)
+{
+    switch (c->kind) {
+    case CHANGE_LINK_ADDED:
+    case CHANGE_LINK_REMOVED:
+        if (!sm_drains_cover(sm, c->guid_a, c->port_a, c->guid_z, c->port_z))
+            return NULL;
+        return c->kind == CHANGE_LINK_ADDED ? "drained-link-up" : "drained-link-down";
+    case CHANGE_NODE_ADDED:
+    case CHANGE_NODE_REMOVED:
+        if (!sm_drains_cover_switch(sm, c->guid_a))
+            return NULL;
+        return c->kind == CHANGE_NODE_ADDED ? "drained-node-up" : "drained-node-down";
+    case CHANGE_NODE_DESC:
+    case CHANGE_NODE_RESET:
+    case CHANGE_LINK_RATE:
+    case CHANGE_PORT_STATE:
+    case CHANGE_LID:
+        break;
+    }
+    return NULL;
+}
+
 // Switches that come and go are told first: hosts do with them.
 static bool is_of_switch(const struct change *c, const struct fabric *old, const struct fabric *now)
 {
@@ -359,9 +385,12 @@ static void tell_changes(struct sm *sm, const struct fabric *old, const struct f
         if (is_of_switch(c, old, now) != (i < d->n) || !worth_telling(c, old, now) || told++ >= 20)
             continue;
         change_text(c, old, now, text, sizeof(text));
-        sm_event(sm, change_kind_name(c->kind),
-                 c->kind == CHANGE_LINK_REMOVED || c->kind == CHANGE_NODE_REMOVED ? "warning" : "notice",
-                 change_subject(c, old, now, subject, sizeof(subject)), "%s", text);
+        const char *drained = drained_kind(sm, c);
+        bool bad = c->kind == CHANGE_LINK_REMOVED || c->kind == CHANGE_NODE_REMOVED;
+        sm_event(sm, drained != NULL ? drained : change_kind_name(c->kind),
+                 bad && drained == NULL ? "warning" : "notice",
+                 change_subject(c, old, now, subject, sizeof(subject)), "%s%s", drained ? "drained: " : "",
+                 text);
     }
     if (told > 20)
         sm_event(sm, "changes", "notice", "", "%zu more changes of nodes and links", told - 20);
@@ -499,6 +528,7 @@ struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, str
     u64map_init(&sm->by_guid, NULL, 64);
     sm_lids_load(sm);
     sm_blueprint_load(sm);
+    sm_drains_load(sm);
     sm_watch_init(sm);
     sm_election_init(sm);
     sm_sa_init(sm);
@@ -525,6 +555,7 @@ void sm_free(struct sm *sm)
         sm_pass_done(pass[i]);
     sm_route_job_free(sm);
     sm_blueprint_free(sm);
+    sm_drains_free(sm);
     for (uint32_t i = 0; i < sm->num_dev; i++)
         sm_dev_free(sm->dev[i]);
     free(sm->dev);

@@ -17,6 +17,7 @@
 //     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
 //     blueprint.c what the fabric is meant to be: its state, what is asked of it, kept
 //     learn.c     on the worker: the next blueprint and the ideal tables for it
+//     drain.c     cables and switches that traffic is kept off
 //     watch.c     light sweep, standing list, timers
 //     trap.c      traps
 //     audit.c     the slow audit
@@ -324,8 +325,9 @@ struct sm {
         struct sm_blueprint_job *job;   // writes it
     } blueprint;
 
-    struct sm_traps *traps; // NULL until the first one comes
-    struct sm_audit *audit; // NULL until the first step
+    struct sm_drains *drains; // drain.c
+    struct sm_traps *traps;   // NULL until the first one comes
+    struct sm_audit *audit;   // NULL until the first step
 
     struct { // watching
         struct loop_timer timer;
@@ -527,6 +529,7 @@ void sm_dirty_probe(struct sm *sm, struct sm_dev *d, unsigned num, const char *c
 void sm_dirty_tables(struct sm *sm, struct sm_dev *d,
                      const char *cause);                                // what the switch holds is not known
 void sm_dirty_mute(struct sm *sm, struct sm_dev *d, const char *cause); // it answers no more
+void sm_dirty_routes(struct sm *sm, const char *cause); // to be made anew; nothing is to be read for it
 void sm_dirty_none(struct sm *sm);
 void sm_touch(struct sm *sm, struct sm_dev *d);
 void sm_touch_far_ends(struct sm *sm);

@@ -302,6 +302,7 @@ const struct sm_cause *sm_cause(const char *name)
 {
     static const struct sm_cause row[] = {
         {"start", SM_AT_ONCE, false, false},      {"operator", SM_AT_ONCE, false, false},
+        {"drain", SM_AT_ONCE, false, false},      {"undrain", SM_AT_ONCE, false, false},
         {"handover", SM_AT_ONCE, false, false},   {"trap", SM_SOON, false, true},
         {"switch-change", SM_SOON, false, false}, {"switch-reset", SM_SOON, false, false},
         {"switch-silent", SM_SOON, false, false}, {"unfinished", SM_SOON, false, false},

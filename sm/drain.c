@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drains: the list, its place in the database, and what a route job makes of it. A change of the list leads
+// to a partial sweep that reads nothing: it routes, proves, and writes in waves, as after a failure.
+//
+// In the database a blob "drains": a line of text each, fields apart by tabs.
+#include "sm/drain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/edit.h"
+#include "lib/buf.h"
+#include "lib/guid.h"
+#include "lib/log.h"
+#include "lib/xalloc.h"
+#include "sm/drain_priv.h"
+#include "sm/sm_priv.h"
+
+#define HEAD "drains 1\n"
+#define BLOB_MAX (2u << 20)
+
+struct sm_drains {
+    struct sm_drain *item;
+    unsigned n;
+    uint64_t version, in_force; // of the list; of what the tables in force were made for
+};
+
+const char *sm_drain_state_name(enum sm_drain_state s)
+{
+    static const char *const name[] = {"moving", "drained", "in-use"};
+    return (unsigned)s < 3 ? name[s] : "?";
+}
+
+// --- kept ---
+
+// Printable text without tabs, as it goes into a line.
+static void clean(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+    for (; from != NULL && *from != 0 && n + 1 < size; from++)
+        to[n++] = (unsigned char)*from < 0x20 || *from == 0x7f ? ' ' : *from;
+    while (n > 0 && ((unsigned char)to[n - 1] & 0xc0) == 0x80 && from != NULL && *from != 0)
+        n--; // not half a character
+    if (n > 0 && (unsigned char)to[n - 1] >= 0xc0)
+        n--;
+    to[n] = 0;
+}
+
+static void keep(struct sm *sm)
+{
+    const struct sm_drains *x = sm->drains;
+    struct buf b = {0};
+
+    if (sm->db == NULL)
+        return;
+    buf_puts(&b, HEAD);
+    for (unsigned i = 0; i < x->n; i++) {
+        const struct sm_drain *d = &x->item[i];
+        buf_printf(&b, GUID_FMT "\t%u\t" GUID_FMT "\t%u\t%lld\t%s\t%s\t%s\t%s\n", GUID_ARG(d->at.guid),
+                   d->at.port, GUID_ARG(d->far.guid), d->far.port, (long long)d->since_ns, d->name,
+                   d->far_name, d->by, d->reason);
+    }
+    db_blob_put(sm->db, sm->o.fabric, "drains", x->n > 0 ? b.data : NULL, x->n > 0 ? b.len : 0, NULL, NULL);
+    buf_done(&b);
+}
+
+static bool number(const char *s, unsigned long long max, uint64_t *ret)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(s, &end, 0);
+    if (end == s || *end != 0 || errno != 0 || v > max)
+        return false;
+    *ret = v;
+    return true;
+}
+
+static bool parse(char *line, struct sm_drain *d)
+{
+    char *field[9];
+    uint64_t port, far, since;
+    *d = (struct sm_drain){.state = SM_DRAIN_MOVING};
+    for (unsigned i = 0; i < 9; i++) {
+        field[i] = strsep(&line, "\t");
+        if (field[i] == NULL)
+            return false;
+    }
+    if (!number(field[0], UINT64_MAX, &d->at.guid) || !number(field[1], SWITCH_MAX_PORTS, &port) ||
+        !number(field[2], UINT64_MAX, &d->far.guid) || !number(field[3], SWITCH_MAX_PORTS, &far) ||
+        !number(field[4], INT64_MAX, &since) || d->at.guid == 0)
+        return false;
+    d->at.port = (uint8_t)port;
+    d->far.port = (uint8_t)far;
+    d->since_ns = (int64_t)since;
+    clean(d->name, sizeof(d->name), field[5]);
+    clean(d->far_name, sizeof(d->far_name), field[6]);
+    clean(d->by, sizeof(d->by), field[7]);
+    clean(d->reason, sizeof(d->reason), field[8]);
+    return true;
+}
+
+void sm_drains_load(struct sm *sm)
+{
+    struct sm_drains *x = sm->drains = xcalloc(1, sizeof(*x));
+    void *blob = NULL;
+    size_t len = 0;
+    struct sm_drain d;
+
+    if (sm->db == NULL || db_blob_get(sm->db, sm->o.fabric, "drains", &blob, &len) != 0)
+        return;
+    char *at = blob;
+    if (len > BLOB_MAX || strncmp(at, HEAD, strlen(HEAD)) != 0) {
+        log_warning("drains-not-read", "fabric=%s text=\"the list in the database is not one\"",
+                    sm->o.fabric);
+        free(blob);
+        return;
+    }
+    at += strlen(HEAD);
+    for (char *line; (line = strsep(&at, "\n")) != NULL && x->n < SM_DRAINS_MAX;) {
+        if (line[0] == 0)
+            continue;
+        if (!parse(line, &d)) {
+            log_warning("drains-not-read", "fabric=%s text=\"a line is none of ours; the others hold\"",
+                        sm->o.fabric);
+            continue;
+        }
+        x->item = xreallocarray(x->item, x->n + 1u, sizeof(*x->item));
+        x->item[x->n++] = d;
+    }
+    x->version = x->n > 0;
+    free(blob);
+}
+
+void sm_drains_free(struct sm *sm)
+{
+    if (sm->drains == NULL)
+        return;
+    free(sm->drains->item);
+    free(sm->drains);
+    sm->drains = NULL;
+}
+
+// --- places ---
+
+static const struct port *port_at(const struct fabric *f, const struct sm_drain_place *at)
+{
+    const struct node *n = f != NULL ? fabric_by_guid(f, at->guid) : NULL;
+    if (n == NULL || n->type != NODE_SWITCH || at->port == 0)
+        return NULL;
+    port_id p = fabric_port_at(f, n, at->port);
+    return port_valid(p) ? fabric_port(f, p) : NULL;
+}
+
+// The switch's port at the far end of a cable between switches, or NULL.
+static const struct port *far_of(const struct fabric *f, const struct port *p)
+{
+    const struct node *z = p != NULL && p->num > 0 ? fabric_peer_node(f, p) : NULL;
+    return z != NULL && z->type == NODE_SWITCH ? fabric_port(f, p->peer) : NULL;
+}
+
+static struct sm_drain_place place_of(const struct fabric *f, const struct port *p)
+{
+    return (struct sm_drain_place){f->node[p->node.i].guid, p->num};
+}
+
+static bool same(const struct sm_drain_place *a, const struct sm_drain_place *b)
+{
+    return a->guid == b->guid && a->port == b->port;
+}
+
+static unsigned find(const struct sm *sm, const struct sm_drain_place *at)
+{
+    const struct sm_drains *x = sm->drains;
+    for (unsigned i = 0; i < x->n; i++)
+        if (same(&x->item[i].at, at))
+            return i;
+    const struct port *z = far_of(sm->fabric, port_at(sm->fabric, at));
+    struct sm_drain_place far = z != NULL ? place_of(sm->fabric, z) : (struct sm_drain_place){0};
+    for (unsigned i = 0; i < x->n && at->port > 0; i++) {
+        const struct sm_drain *d = &x->item[i];
+        if (z != NULL ? same(&d->at, &far) : d->at.port > 0 && same(&d->far, at))
+            return i;
+    }
+    return x->n;
+}
+
+const struct sm_drain *sm_drain_find(const struct sm *sm, const struct sm_drain_place *at)
+{
+    unsigned i = find(sm, at);
+    return i < sm->drains->n ? &sm->drains->item[i] : NULL;
+}
+
+const struct sm_drain *sm_drain_nth(const struct sm *sm, unsigned i)
+{
+    return i < sm->drains->n ? &sm->drains->item[i] : NULL;
+}
+
+bool sm_drains_cover_switch(const struct sm *sm, uint64_t guid)
+{
+    for (unsigned i = 0; i < sm->drains->n; i++)
+        if (sm->drains->item[i].at.port == 0 && sm->drains->item[i].at.guid == guid)
+            return true;
+    return false;
+}
+
+bool sm_drains_cover(const struct sm *sm, uint64_t guid, uint8_t port, uint64_t far_guid, uint8_t far_port)
+{
+    const struct sm_drain_place a = {guid, port}, z = {far_guid, far_port};
+    for (unsigned i = 0; i < sm->drains->n; i++) {
+        const struct sm_drain *d = &sm->drains->item[i];
+        if (d->at.port > 0 ? same(&d->at, &a) || same(&d->at, &z)
+                           : d->at.guid == guid || d->at.guid == far_guid)
+            return true;
+    }
+    return false;
+}
+
+// --- changes ---
+
+static int check_master(const struct sm *sm, struct err *e)
+{
+    if (sm->state == SM_STANDBY || sm->state == SM_NOT_ACTIVE) {
+        char name[65] = "";
+        const struct fabric *f = sm->fabric;
+        port_id p = f != NULL ? fabric_by_lid(f, sm->master_lid) : PORT_NONE;
+        if (port_valid(p))
+            snprintf(name, sizeof(name), " of %.50s",
+                     fabric_desc(f, fabric_node(f, fabric_port(f, p)->node)));
+        return err_set(e, -EPERM, sm->o.fabric,
+                       "another subnet manager runs the fabric (port " GUID_FMT "%s, LID %u): ask that one",
+                       GUID_ARG(sm->master.guid), name, sm->master_lid);
+    }
+    if (sm->fabric == NULL || !sm->up)
+        return err_set(e, -EAGAIN, sm->o.fabric, "the fabric is not up yet; see: weft status");
+    return 0;
+}
+
+// A cable between switches that is there or was, or a switch with such; fills the drain's names.
+static int check_port(const struct sm *sm, const struct node *n, struct sm_drain *d, struct err *e)
+{
+    const struct fabric *f = sm->fabric, *known = sm->blueprint.known;
+    const struct port *p = port_at(f, &d->at), *z = far_of(f, p);
+    char name[200];
+
+    if (p == NULL)
+        return err_set(e, -ENOENT, d->name, "there is no port %u; %s has ports 1 to %u", d->at.port,
+                       fabric_node_name(f, n, name, sizeof(name)), n->num_ports);
+    fabric_port_name(f, (port_id){(uint32_t)(p - f->port)}, d->name, sizeof(d->name));
+    if (port_valid(p->peer) && z == NULL)
+        return err_set(e, -EINVAL, d->name,
+                       "leads to %s: nothing else leads there, so it cannot be drained; only cables between "
+                       "switches can",
+                       fabric_port_name(f, p->peer, name, sizeof(name)));
+    if (z == NULL && known != NULL) { // not plugged in just now
+        z = far_of(known, port_at(known, &d->at));
+        f = known;
+    }
+    if (z == NULL)
+        return err_set(e, -EINVAL, d->name,
+                       "has no cable to another switch, and is not known to have had one");
+    d->far = place_of(f, z);
+    fabric_port_name(f, (port_id){(uint32_t)(z - f->port)}, d->far_name, sizeof(d->far_name));
+    return 0;
+}
+
+static int check_place(const struct sm *sm, struct sm_drain *d, struct err *e)
+{
+    const struct node *n = fabric_by_guid(sm->fabric, d->at.guid);
+    char guid[GUID_STR_SIZE];
+
+    if (n == NULL)
+        return err_set(e, -ENOENT, guid_str(d->at.guid, guid), "no such node");
+    fabric_node_name(sm->fabric, n, d->name, sizeof(d->name));
+    if (n->type != NODE_SWITCH)
+        return err_set(e, -EINVAL, d->name,
+                       "is no switch: nothing passes through it, and nothing else leads to it");
+    if (d->at.port > 0)
+        return check_port(sm, n, d, e);
+    for (unsigned num = 1; num <= n->num_ports; num++)
+        if (far_of(sm->fabric, &sm->fabric->port[n->first_port + num]) != NULL)
+            return 0;
+    return err_set(e, -EINVAL, d->name, "has no cable to another switch: nothing passes through it");
+}
+
+// Routes are made for the new list as soon as nothing else runs.
+static void changed(struct sm *sm, const char *cause)
+{
+    sm->drains->version++;
+    keep(sm);
+    sm_dirty_routes(sm, cause);
+    if (sm->cb.snapshot != NULL)
+        sm->cb.snapshot(sm->cb.arg);
+}
+
+static const char *because(const struct sm_drain *d, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s%s", d->reason[0] ? ": " : "", d->reason);
+    return buf;
+}
+
+int sm_drain(struct sm *sm, const struct sm_drain_place *at, const char *by, const char *reason,
+             struct err *e)
+{
+    struct sm_drains *x = sm->drains;
+    struct sm_drain d = {.at = *at, .since_ns = wall_now_ns()};
+    char text[SM_DRAIN_TEXT + 8];
+
+    int rc = check_master(sm, e);
+    if (rc == 0)
+        rc = check_place(sm, &d, e);
+    if (rc != 0)
+        return rc;
+    if (find(sm, at) < x->n)
+        return 1;
+    if (x->n >= SM_DRAINS_MAX)
+        return err_set(e, -ENOSPC, d.name, "%d drains are active, and no more are kept", SM_DRAINS_MAX);
+    clean(d.by, sizeof(d.by), by);
+    clean(d.reason, sizeof(d.reason), reason);
+    x->item = xreallocarray(x->item, x->n + 1u, sizeof(*x->item));
+    x->item[x->n++] = d;
+    if (at->port > 0)
+        sm_event(sm, "link-drained", "notice", d.name, "%s is being drained by %s%s; the other end is %s",
+                 d.name, d.by, because(&d, text, sizeof(text)), d.far_name);
+    else
+        sm_event(sm, "node-drained", "notice", d.name, "%s is being drained by %s%s", d.name, d.by,
+                 because(&d, text, sizeof(text)));
+    changed(sm, "drain");
+    return 0;
+}
+
+int sm_undrain(struct sm *sm, const struct sm_drain_place *at, const char *by, struct err *e)
+{
+    struct sm_drains *x = sm->drains;
+
+    int rc = check_master(sm, e);
+    if (rc != 0)
+        return rc;
+    unsigned i = find(sm, at);
+    if (i == x->n)
+        return 1;
+    struct sm_drain d = x->item[i];
+    memmove(&x->item[i], &x->item[i + 1], (x->n - i - 1u) * sizeof(*x->item));
+    x->n--;
+    sm_event(sm, d.at.port > 0 ? "link-undrained" : "node-undrained", "notice", d.name,
+             "%s is undrained by %s and carries traffic again", d.name, by);
+    changed(sm, "undrain");
+    return 0;
+}
+
+// --- what a job needs ---
+
+bool sm_drains_pending(const struct sm *sm)
+{
+    return sm->drains->version != sm->drains->in_force;
+}
+
+static struct sm_drain_set *copy(const struct sm_drains *x)
+{
+    struct sm_drain_set *s = xcalloc(1, sizeof(*s) + (x->n + 1u) * sizeof(s->use[0]));
+    s->version = x->version;
+    for (unsigned i = 0; i < x->n; i++)
+        s->use[s->n++].at = x->item[i].at;
+    return s;
+}
+
+struct sm_drain_set *sm_drains_take(const struct sm *sm)
+{
+    return sm->drains->version > 0 ? copy(sm->drains) : NULL;
+}
+
+// The cables of one drain that are up, by their ports there.
+static size_t cables_of(const struct fabric *f, const struct sm_drain_place *at, port_id ret[256])
+{
+    const struct node *n = fabric_by_guid(f, at->guid);
+    size_t k = 0;
+    if (n == NULL || n->type != NODE_SWITCH)
+        return 0;
+    for (unsigned num = 1; num <= n->num_ports; num++)
+        if ((at->port == 0 || at->port == num) && far_of(f, &f->port[n->first_port + num]) != NULL)
+            ret[k++] = (port_id){n->first_port + num};
+    return k;
+}
+
+static port_id *all_cables(const struct sm_drain_set *s, const struct fabric *f, size_t *ret_n)
+{
+    port_id *port = xcalloc((size_t)s->n * 256 + 1, sizeof(*port));
+    *ret_n = 0;
+    for (unsigned i = 0; i < s->n; i++)
+        *ret_n += cables_of(f, &s->use[i].at, port + *ret_n);
+    return port;
+}
+
+int sm_drains_repair(const struct sm_drain_set *set, const struct route_base *b, const struct fabric *f,
+                     struct par *par, struct route_result *ret, struct err *e)
+{
+    size_t n;
+    if (set == NULL || set->n == 0)
+        return route_repair_from(b, f, par, ret, e);
+    port_id *port = all_cables(set, f, &n);
+    struct route_avoid *x = route_avoid_new(f, port, n);
+    int rc = route_repair_avoiding(b, f, x, par, ret, e);
+    route_avoid_free(x);
+    free(port);
+    return rc;
+}
+
+void sm_drains_count(struct sm_drain_set *set, const struct fabric *f, const struct fabric_tables *t)
+{
+    port_id port[256];
+    struct route_users u;
+    for (unsigned i = 0; set != NULL && i < set->n; i++) {
+        struct sm_drain_use *x = &set->use[i];
+        x->cables = (uint32_t)cables_of(f, &x->at, port);
+        route_users(f, t, port, x->cables, &u);
+        x->ends = u.ends;
+        x->switches = u.switches;
+        if (x->at.port == 0 && x->switches > 0) // its own, which is reached over them
+            x->switches--;
+    }
+}
+
+const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const struct fabric *f)
+{
+    size_t n, spared = 0;
+    if (set == NULL || set->n == 0)
+        return fabric_ref(f);
+    port_id *port = all_cables(set, f, &n);
+    struct route_avoid *x = route_avoid_new(f, port, n);
+    for (size_t i = 0; i < n; i++)
+        if (route_avoid_how(x, port[i]) == ROUTE_AVOID_SPARED)
+            port[spared++] = port[i];
+    route_avoid_free(x);
+    const struct fabric *open = spared > 0 ? fabric_without_links(f, port, spared) : fabric_ref(f);
+    free(port);
+    return open;
+}
+
+// --- in force ---
+
+static void tell_in_force(struct sm *sm, const struct sm_drain *d)
+{
+    const char *kind = d->at.port > 0 ? "link-drain-in-force" : "node-drain-in-force";
+    if (d->state == SM_DRAIN_DRAINED)
+        sm_event(sm, kind, "notice", d->name, "%s is drained: %s", d->name,
+                 d->at.port > 0 ? "nothing uses it" : "nothing passes through it");
+    else
+        sm_event(sm, kind, "warning", d->name,
+                 "%s is drained, %u ends and %u switches have no other way and still use it", d->name,
+                 d->ends, d->switches);
+}
+
+void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set)
+{
+    struct sm_drains *x = sm->drains;
+    x->in_force = set != NULL ? set->version : 0;
+    for (unsigned i = 0; set != NULL && i < set->n; i++) {
+        const struct sm_drain_use *u = &set->use[i];
+        for (unsigned k = 0; k < x->n; k++) {
+            struct sm_drain *d = &x->item[k];
+            if (!same(&d->at, &u->at))
+                continue;
+            enum sm_drain_state was = d->state;
+            bool more = u->ends > d->ends || u->switches > d->switches;
+            d->cables = u->cables;
+            d->ends = u->ends;
+            d->switches = u->switches;
+            d->state = u->ends + u->switches > 0 ? SM_DRAIN_IN_USE : SM_DRAIN_DRAINED;
+            if (was != d->state || (d->state == SM_DRAIN_IN_USE && more))
+                tell_in_force(sm, d);
+        }
+    }
+}
+
+void sm_drains_find(const struct sm *sm, struct findings *f)
+{
+    char since[40], text[SM_DRAIN_TEXT + 8];
+    for (unsigned i = 0; i < sm->drains->n; i++) {
+        const struct sm_drain *d = &sm->drains->item[i];
+        if (d->state == SM_DRAIN_IN_USE)
+            findings_add(f, FINDING_WARNING, "drained-in-use", d->name,
+                         "is drained, %u ends and %u switches have no other way and still use it", d->ends,
+                         d->switches);
+        wall_format(d->since_ns, since, sizeof(since));
+        findings_add(f, FINDING_INFO, "drained", d->name, "is drained since %s by %s%s", since, d->by,
+                     because(d, text, sizeof(text)));
+    }
+}
+
+uint64_t sm_drains_hash(const struct sm *sm)
+{
+    uint64_t h = 0;
+    for (unsigned i = 0; i < sm->drains->n; i++)
+        h += hash_mix64(sm->drains->item[i].at.guid ^ (uint64_t)sm->drains->item[i].at.port << 56);
+    return h;
+}
+
+// --- what it would do ---
+
+struct sm_drain_check {
+    struct sm_ideal *ideal;
+    const struct fabric *f;
+    const struct fabric_tables *tables;
+    struct sm_drain_set *set;
+    struct sm_drain_place at;
+    bool undrain, allow_credit_loops;
+};
+
+int sm_drain_check_new(const struct sm *sm, const struct sm_drain_place *at, bool undrain,
+                       struct sm_drain_check **ret, struct err *e)
+{
+    struct sm_drains x = *sm->drains;
+    struct sm_drain d = {.at = *at};
+
+    *ret = NULL;
+    int rc = check_master(sm, e);
+    if (rc == 0 && !undrain)
+        rc = check_place(sm, &d, e);
+    if (rc != 0)
+        return rc;
+    unsigned i = find(sm, at);
+    if ((i < x.n) != undrain)
+        return 1;
+    if (sm->blueprint.ideal == NULL || sm->tables == NULL)
+        return err_set(e, -EAGAIN, sm->o.fabric, "there are no tables yet");
+    struct sm_drain_check *c = xcalloc(1, sizeof(*c));
+    c->ideal = sm_ideal_ref(sm->blueprint.ideal);
+    c->f = fabric_ref(sm->fabric);
+    c->tables = tables_ref(sm->tables);
+    c->set = copy(&x);
+    c->at = undrain ? x.item[i].at : *at;
+    if (undrain) {
+        memmove(&c->set->use[i], &c->set->use[i + 1], (x.n - i - 1u) * sizeof(c->set->use[0]));
+        c->set->n--;
+    } else {
+        c->set->use[c->set->n++].at = *at; // copy() has left room
+    }
+    c->undrain = undrain;
+    c->allow_credit_loops = sm->o.allow_credit_loops;
+    *ret = c;
+    return 0;
+}
+
+int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drain_effect *ret, struct err *e)
+{
+    struct route_result r;
+    struct route_proof *proof = xcalloc(1, sizeof(*proof));
+    struct verify_opts v = {.par = par, .allow_credit_loops = c->allow_credit_loops};
+    struct route_plan *plan = NULL;
+    port_id port[256];
+    struct route_users u;
+
+    *ret = (struct sm_drain_effect){0};
+    int rc = sm_drains_repair(c->set, c->ideal->base, c->f, par, &r, e);
+    if (rc == 0) {
+        struct tables_diff d = tables_compare(c->tables, r.tables);
+        ret->entries = d.entries;
+        ret->blocks = d.blocks;
+        ret->table_switches = d.switches;
+        ret->paths = route_paths_moved(c->f, c->tables, r.tables, par);
+        ret->cables = (uint32_t)cables_of(c->f, &c->at, port);
+        route_users(c->f, r.tables, port, ret->cables, &u);
+        ret->ends = c->undrain ? 0 : u.ends;
+        ret->switches = c->undrain ? 0 : u.switches - (c->at.port == 0 && u.switches > 0);
+        ret->proved = route_verify(c->f, r.tables, &v, proof);
+        snprintf(ret->counter_example, sizeof(ret->counter_example), "%s",
+                 ret->proved ? "" : proof->counter_example);
+        rc = route_plan_make(c->f, c->tables, NULL, NULL, r.tables, par, &plan, e);
+        ret->waves = rc == 0 ? plan->num_waves : 0;
+        route_plan_free(plan);
+        tables_unref(r.tables);
+    }
+    free(proof);
+    return rc;
+}
+
+void sm_drain_check_free(struct sm_drain_check *c)
+{
+    if (c == NULL)
+        return;
+    sm_ideal_unref(c->ideal);
+    fabric_unref(c->f);
+    tables_unref((struct fabric_tables *)c->tables);
+    free(c->set);
+    free(c);
+}

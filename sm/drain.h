@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cables and switches that are drained: traffic is kept off them, so that they can be swapped without anybody
+// noticing. A drained cable stays up, watched and counted; a drained switch stays managed and its own LIDs
+// are reached, but nothing passes through it. What has no other way carries on over it, and that is said
+// (routing/repair_avoid.c has the rules).
+//
+// A drain is of a port, by its node's GUID and number, or of a whole switch; whatever cable is plugged in
+// there is drained. It holds over restarts, reboots of the switch and swaps of the cable, until it is
+// undrained. Kept in the database. Only the master drains; a manager that takes over knows nothing of
+// another's drains.
+#ifndef WEFT_SM_DRAIN_H
+#define WEFT_SM_DRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/err.h"
+#include "lib/pool.h"
+
+struct sm;
+
+#define SM_DRAINS_MAX 1000
+#define SM_DRAIN_TEXT 200
+
+struct sm_drain_place {
+    uint64_t guid; // of a switch
+    uint8_t port;  // 0: all its cables to other switches
+};
+
+enum sm_drain_state {
+    SM_DRAIN_MOVING,  // asked for; the tables that follow from it are not in force yet
+    SM_DRAIN_DRAINED, // nothing uses it but the switch's own LIDs, where a whole switch is drained
+    SM_DRAIN_IN_USE,  // something has no other way
+};
+const char *sm_drain_state_name(enum sm_drain_state s);
+
+struct sm_drain {
+    struct sm_drain_place at;
+    struct sm_drain_place
+        far;          // the cable's other end when it was last seen; guid 0: none, or a switch's drain
+    int64_t since_ns; // wall clock
+    char by[64], reason[SM_DRAIN_TEXT + 1];
+    char name[200], far_name[200]; // "leaf-7[33]", as when they were last seen
+    // of the generation in force
+    enum sm_drain_state state;
+    uint32_t cables;         // that are up there
+    uint32_t ends, switches; // that have no other way: end ports, and LIDs of (other) switches
+};
+
+// 0; 1: it is drained already (as this port, or by the other end of its cable), nothing has changed. Else
+// negative and *e: -ENOENT no such node or port, -EINVAL nothing that can be drained, -EPERM we are not the
+// master, -EAGAIN nothing is known of the fabric yet, -ENOSPC too many. by, reason: bytes that are no
+// printable text become blanks.
+int sm_drain(struct sm *sm, const struct sm_drain_place *at, const char *by, const char *reason,
+             struct err *e);
+// 0; 1: it is not drained. -EPERM as above. By either end.
+int sm_undrain(struct sm *sm, const struct sm_drain_place *at, const char *by, struct err *e);
+
+// In order of their beginning; NULL beyond the last. Borrowed until the next call that changes anything.
+const struct sm_drain *sm_drain_nth(const struct sm *sm, unsigned i);
+// The drain that a place has (by either end of a cable; a port's own only), or NULL.
+const struct sm_drain *sm_drain_find(const struct sm *sm, const struct sm_drain_place *at);
+
+// What draining, or undraining, would move: computed from references, by any thread; the manager is not
+// touched.
+struct sm_drain_check;
+struct sm_drain_effect {
+    uint64_t entries;                // of forwarding tables that would change
+    uint32_t blocks, table_switches; // MADs to write them, switches that get some
+    uint64_t paths;                  // (leaf switch, destination) pairs whose route would change
+    uint32_t waves;                  // in which they would be written; 0: nothing to write
+    uint32_t cables;                 // that it is about, and are up
+    uint32_t ends, switches;         // that would have no other way
+    bool proved;
+    char counter_example[600];
+};
+// Errors as of sm_drain() and sm_undrain(); also 1: nothing would change, *ret NULL.
+int sm_drain_check_new(const struct sm *sm, const struct sm_drain_place *at, bool undrain,
+                       struct sm_drain_check **ret, struct err *e);
+int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drain_effect *ret, struct err *e);
+void sm_drain_check_free(struct sm_drain_check *c); // NULL is fine
+
+#endif

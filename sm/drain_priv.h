@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// For sm/ only: what a sweep needs of the drains.
+#ifndef WEFT_SM_DRAIN_PRIV_H
+#define WEFT_SM_DRAIN_PRIV_H
+
+#include "routing/route.h"
+#include "sm/drain.h"
+
+struct fabric;
+struct fabric_tables;
+struct findings;
+
+// The drains of one moment, for a job: a value that nobody else sees.
+struct sm_drain_set {
+    uint64_t version;
+    unsigned n;
+    struct sm_drain_use {
+        struct sm_drain_place at;
+        uint32_t cables, ends, switches;
+    } use[];
+};
+
+void sm_drains_load(struct sm *sm);
+void sm_drains_free(struct sm *sm);
+// NULL when there are none and the tables in force know of none.
+struct sm_drain_set *sm_drains_take(const struct sm *sm);
+// Whether the tables in force are of other drains than there are now.
+bool sm_drains_pending(const struct sm *sm);
+// route_repair_from() with traffic kept off what is drained. set: NULL is fine. Any thread, as the next two.
+int sm_drains_repair(const struct sm_drain_set *set, const struct route_base *b, const struct fabric *f,
+                     struct par *par, struct route_result *ret, struct err *e);
+void sm_drains_count(struct sm_drain_set *set, const struct fabric *f, const struct fabric_tables *t);
+// The fabric without cables that carry nothing: for what is not unicast. One reference; f itself when there
+// are none.
+const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const struct fabric *f);
+// The tables for this set are in force; set NULL: for no drains.
+void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set);
+void sm_drains_find(const struct sm *sm, struct findings *f);
+// Whether the cable at this port is drained, as such or with one of its switches.
+bool sm_drains_cover(const struct sm *sm, uint64_t guid, uint8_t port, uint64_t far_guid, uint8_t far_port);
+bool sm_drains_cover_switch(const struct sm *sm, uint64_t guid);
+// Changes with the set; part of what a multicast tree depends on.
+uint64_t sm_drains_hash(const struct sm *sm);
+
+#endif
