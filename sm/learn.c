@@ -10,10 +10,10 @@
 //
 // The ideal tables are a function of the blueprint, but for those that were found on the switches: these grow
 // by route_repair_from().
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "fabric/compare.h"
+#include "lib/xalloc.h"
 #include "sm/sm_priv.h"
 
 enum sm_blueprint_state sm_blueprint_state_after(enum sm_blueprint_op op, enum sm_blueprint_state now)
@@ -74,33 +74,54 @@ static int ideal_for(const struct sm_learning *l, const struct fabric *blueprint
     return *ret == NULL ? e->code : 0;
 }
 
-static bool same_owner(const struct fabric *a, const struct fabric *b, uint16_t lid)
+// Per host number of b: whether it has an adapter that a has not.
+static bool *new_hosts(const struct fabric *a, const struct fabric *b)
 {
-    return lid <= a->top_lid && lid <= b->top_lid && a->lid_port[lid] != ID_NONE &&
-           b->lid_port[lid] != ID_NONE && a->port[a->lid_port[lid]].guid == b->port[b->lid_port[lid]].guid;
+    bool *is_new = xcalloc(b->num_hosts + 1, sizeof(bool));
+    for (uint32_t i = 0; i < b->num_nodes; i++)
+        if (b->node[i].host < b->num_hosts && fabric_by_guid(a, b->node[i].guid) == NULL)
+            is_new[b->node[i].host] = true;
+    return is_new;
 }
 
-// Whether all that the tables of a say of its LIDs is also what those of b say, on all switches of a.
-static bool others_stay(const struct sm_ideal *a, const struct sm_ideal *b)
+// Whether a LID is the same end node's in both, and that is of another host than those that are new. Routes
+// to switches themselves carry management only, and may turn elsewhere.
+static bool is_of_others(const struct fabric *a, const struct fabric *b, const bool *is_new, uint16_t lid)
+{
+    if (lid > a->top_lid || lid > b->top_lid || a->lid_port[lid] == ID_NONE || b->lid_port[lid] == ID_NONE)
+        return false;
+    const struct port *p = &a->port[a->lid_port[lid]], *q = &b->port[b->lid_port[lid]];
+    const struct node *n = fabric_node(b, q->node);
+    return p->guid == q->guid && n->type != NODE_SWITCH && !(n->host < b->num_hosts && is_new[n->host]);
+}
+
+static bool same_rows(const struct sm_ideal *a, uint32_t sw, const struct sm_ideal *b, uint32_t other,
+                      const bool *is_new)
 {
     const struct fabric_tables *t = a->route.tables, *u = b->route.tables;
-    if (!lanes_equal(t->lanes, u->lanes)) // of pairs of switches, numbered alike only while switches are
-        return false;
-    for (uint32_t sw = 0; sw < t->num_switches; sw++) {
-        const struct node *n = fabric_by_guid(b->made_for, fabric_switch(a->made_for, sw)->guid);
-        if (n == NULL || n->type != NODE_SWITCH)
-            return false;
-        const uint8_t *row = tables_row(t, sw), *other = tables_row(u, n->sw);
-        uint32_t lids = t->lids < u->lids ? t->lids : u->lids;
-        for (uint32_t block = 0; block < lids; block += LFT_BLOCK) {
-            if (memcmp(row + block, other + block, LFT_BLOCK) == 0)
-                continue;
-            for (uint32_t lid = block; lid < block + LFT_BLOCK; lid++)
-                if (row[lid] != other[lid] && same_owner(a->made_for, b->made_for, (uint16_t)lid))
-                    return false;
-        }
+    const uint8_t *x = tables_row(t, sw), *y = tables_row(u, other);
+    uint32_t lids = t->lids < u->lids ? t->lids : u->lids;
+    for (uint32_t block = 0; block < lids; block += LFT_BLOCK) {
+        if (memcmp(x + block, y + block, LFT_BLOCK) == 0)
+            continue;
+        for (uint32_t lid = block; lid < block + LFT_BLOCK; lid++)
+            if (x[lid] != y[lid] && is_of_others(a->made_for, b->made_for, is_new, (uint16_t)lid))
+                return false;
     }
     return true;
+}
+
+// Whether b's tables say of all others than the new hosts what a's do, on all switches of a.
+static bool others_stay(const struct sm_ideal *a, const struct sm_ideal *b)
+{
+    bool same = lanes_equal(a->route.tables->lanes, b->route.tables->lanes);
+    bool *is_new = new_hosts(a->made_for, b->made_for);
+    for (uint32_t sw = 0; sw < a->made_for->num_switches && same; sw++) {
+        const struct node *n = fabric_by_guid(b->made_for, fabric_switch(a->made_for, sw)->guid);
+        same = n != NULL && n->type == NODE_SWITCH && same_rows(a, sw, b, n->sw, is_new);
+    }
+    free(is_new);
+    return same;
 }
 
 // New hosts are part of the next blueprint as long as that moves nobody else; else it is `fixed`, without.
