@@ -50,9 +50,12 @@ struct sm_route_job {
     bool allow_credit_loops;
     struct stamp *found; // NULL when there is none
     bool found_settled;
+    struct fabric_lanes *lanes; // of the last run's tables, at the first sweep; else NULL
     // results
     int status;
     bool kept;
+    uint8_t *lanes_text; // lanes of the tables, to be kept
+    size_t lanes_size;
     struct route_result result;
     struct route_proof proof;
     struct route_proof_state *new_state;
@@ -291,6 +294,8 @@ static void work(void *arg, struct par *par)
     j->status = sm_drains_repair(j->drains, j->learn.next->base, j->fabric, par, &j->result, &j->err);
     if (j->status != 0)
         return;
+    if (j->lanes != NULL && whose_tables(j) != FOREIGN)
+        tables_set_lanes(j->old, lanes_ref(j->lanes));
     if (j->may_adopt && !j->all_blank) {
         bool equal = equal_to_found(j, j->result.tables);
         j->kept = equal || adopt(j, &v);
@@ -306,6 +311,8 @@ static void work(void *arg, struct par *par)
                                   par, &j->plan, &j->err);
     if (j->status == 0 && (j->plan->num_waves > 0 || j->proved == NULL))
         make_stamp(j);
+    if (j->status == 0 && j->result.tables->lanes != NULL)
+        j->status = lanes_write(j->result.tables->lanes, j->fabric, &j->lanes_text, &j->lanes_size);
     if (j->status == 0 && j->proved != NULL)
         j->moved = route_paths_moved(j->fabric, j->old, j->result.tables, par);
 }
@@ -344,6 +351,7 @@ static void done(void *arg)
     }
     if (j->stamp != NULL)
         stamp_tables(j);
+    sm_lanes_keep(sm, j->lanes_text, j->lanes_size);
     if (j->result.replaced)
         sm_event(sm, "routes-replaced", "warning", "", "%s", j->result.why);
     sm->sweep.lft_entries = j->plan->entries;
@@ -353,6 +361,16 @@ static void done(void *arg)
     sm_blueprint_tell(sm, &j->learn);
     sm->next_tables = tables_ref(j->result.tables);
     sm_routed(sm);
+}
+
+const struct fabric_lanes *sm_route_found_lanes(const struct sm *sm)
+{
+    return sm->job != NULL ? sm->job->lanes : NULL;
+}
+
+bool sm_route_found_blank(const struct sm *sm)
+{
+    return sm->job != NULL && sm->job->all_blank;
 }
 
 const struct route_plan *sm_route_plan(const struct sm *sm)
@@ -378,6 +396,8 @@ void sm_route_job_free(struct sm *sm)
     free(j->blank);
     free(j->found);
     free(j->stamp);
+    free(j->lanes_text);
+    lanes_unref(j->lanes);
     free(j);
     sm->job = NULL;
 }
@@ -618,6 +638,8 @@ void sm_route_start(struct sm *sm)
     forget_rows(sm, j);
     j->found = read_stamp(sm);
     j->found_settled = j->found != NULL && is_settled(sm, j->found);
+    if (sm->tables == NULL)
+        j->lanes = sm_lanes_kept(sm, j->fabric);
     if (!read) {
         submit(sm);
         return;

@@ -584,6 +584,7 @@ int sm_sa_init(struct sm *sm)
     loop_task_init(&sa->work, "sa", work, sa);
     loop_timer_init(&sa->timer, sm->loop, "sa", tick, sa);
     u64map_init(&sa->told, NULL, 64);
+    u64map_init(&sa->anew, NULL, 64);
     sa_groups_init(sa);
     mad_engine_handler(sm->engine, MAD_CLASS_SA, asked, sa);
     return sm_mcast_init(sm);
@@ -608,6 +609,7 @@ void sm_sa_done(struct sm *sm)
     free(sa->mtu);
     free(sa->end);
     u64map_done(&sa->told);
+    u64map_done(&sa->anew);
     fabric_unref(sa->fabric);
     tables_unref(sa->tables);
     free(sa);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ClientReregister (IBA 14.4.11): a port that is told so joins its groups and subscribes anew. At thousands
 // of hosts that is a storm, so it is asked only of a port that has to: one whose MasterSMLID was not ours
-// (new, reset, or managed by somebody else), and, where groups were lost, every port once,
-// SA_REREGISTER_A_SECOND of them a second.
+// (new, reset, or managed by somebody else), one whose paths go by other lanes now, and, where groups were
+// lost, every port once, SA_REREGISTER_A_SECOND of them a second.
 #include "sm/sa_priv.h"
 
 static bool may(const struct sm_dev *d, unsigned num, struct mad_port_info *ret)
@@ -20,6 +20,28 @@ static bool told(const struct sm_sa *sa, const struct sm_port *p)
     return u64map_get(&sa->told, p->guid, &v);
 }
 
+static bool is_anew(const struct sm_sa *sa, const struct sm_port *p)
+{
+    uint32_t v;
+    return sa->num_anew > 0 && u64map_get(&sa->anew, p->guid, &v) && v != 0;
+}
+
+void sm_sa_ask_anew(struct sm *sm, uint64_t port_guid)
+{
+    struct sm_sa *sa = sm->sa;
+    uint32_t v = 0;
+    if (sa == NULL || port_guid == 0 || (u64map_get(&sa->anew, port_guid, &v) && v != 0))
+        return;
+    u64map_set(&sa->anew, port_guid, 1);
+    sa->num_anew++;
+}
+
+static void not_anew(struct sm_sa *sa, uint64_t guid)
+{
+    u64map_set(&sa->anew, guid, 0);
+    sa->num_anew--;
+}
+
 bool sm_sa_wants_reregister(struct sm *sm, const struct sm_dev *d, unsigned num)
 {
     struct sm_sa *sa = sm->sa;
@@ -30,17 +52,47 @@ bool sm_sa_wants_reregister(struct sm *sm, const struct sm_dev *d, unsigned num)
     sa->reregisters = true;
     if (pi.master_sm_lid != sm->own_lid) // a new manager makes the port join again in any case
         return true;
+    if (is_anew(sa, &d->port[num]))
+        return sa->reregister_now > 0;
     return !sa->loaded && !told(sa, &d->port[num]) && sa->reregister_now > 0;
 }
 
 void sm_sa_reregistered(struct sm *sm, const struct sm_dev *d, unsigned num)
 {
     struct sm_sa *sa = sm->sa;
-    if (sa == NULL || num > d->ni.num_ports || d->port[num].guid == 0 || told(sa, &d->port[num]))
+    if (sa == NULL || num > d->ni.num_ports || d->port[num].guid == 0)
+        return;
+    if (is_anew(sa, &d->port[num]))
+        not_anew(sa, d->port[num].guid);
+    else if (told(sa, &d->port[num]))
         return;
     u64map_set(&sa->told, d->port[num].guid, 1);
     if (sa->reregister_now > 0)
         sa->reregister_now--;
+}
+
+// A port that is gone, or cannot be told, is let go.
+static uint32_t mark_anew(struct sm_sa *sa)
+{
+    struct sm *sm = sa->sm;
+    struct mad_port_info pi;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; sa->num_anew > 0 && i <= sa->anew.mask && n < SA_REREGISTER_A_SECOND; i++) {
+        const struct u64map_slot *s = &sa->anew.slot[i];
+        if (!s->used || s->value == 0)
+            continue;
+        port_id id = fabric_by_port_guid(sa->fabric, s->key);
+        const struct port *p = port_valid(id) ? fabric_port(sa->fabric, id) : NULL;
+        struct sm_dev *d = p != NULL ? sm_dev_find(sm, fabric_node(sa->fabric, p->node)->guid) : NULL;
+        if (d == NULL || !dev_here(sm, d) || !may(d, p->num, &pi)) {
+            not_anew(sa, s->key);
+            continue;
+        }
+        sm_dirty_port(sm, d, p->num, "reregister");
+        n++;
+    }
+    return n;
 }
 
 // Those that are left are looked at again, so that their PortInfo is Set.
@@ -50,6 +102,8 @@ void sa_reregister_second(struct sm_sa *sa)
     uint32_t n = 0;
 
     sa->reregister_now = SA_REREGISTER_A_SECOND;
+    if (sa->num_anew > 0 && sa->ready && !sm->sweeping)
+        n = mark_anew(sa);
     if (sa->loaded || !sa->ready || !sa->reregisters || sm->sweeping)
         return;
     for (; sa->reregister_scan < sm->num_dev && n < SA_REREGISTER_A_SECOND; sa->reregister_scan++) {

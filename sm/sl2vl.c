@@ -13,6 +13,9 @@
 // so a sweep that changes nothing asks nothing. Where a switch programs all inputs of an output at once
 // (OptimizedSLtoVLMappingProgramming) a pair that is wrong costs one Set for all of them.
 //
+// Hosts keep the level of a path as long as they keep the path, so lanes are kept in the database beside the
+// tables, and who hangs on a switch whose lanes change is asked to register, and ask, anew.
+//
 // A cable to an adapter with fewer lanes than are in use takes what fits: nothing waits behind it but what
 // the adapter takes off the wire.
 #include <stdlib.h>
@@ -385,4 +388,108 @@ uint8_t sm_lanes_master_sl(const struct sm *sm, const struct sm_dev *d, unsigned
         return now;
     unsigned lane = lanes_get(t->lanes, a->sw, b->sw);
     return lane == LANE_NONE ? now : (uint8_t)lane;
+}
+
+// --- what survives ---
+
+void sm_lanes_load(struct sm *sm)
+{
+    void *text = NULL;
+    size_t size = 0;
+    if (sm->db == NULL || db_blob_get(sm->db, sm->o.fabric, "lanes", &text, &size) != 0)
+        return;
+    sm->lanes_db.text = text;
+    sm->lanes_db.size = size;
+    sm->lanes_kept = size > 0;
+}
+
+struct fabric_lanes *sm_lanes_kept(const struct sm *sm, const struct fabric *f)
+{
+    struct fabric_lanes *l = NULL;
+    struct err e;
+    if (sm->lanes_db.size == 0 || lanes_read(sm->lanes_db.text, sm->lanes_db.size, f, &l, &e) != 0)
+        return NULL; // made anew then, and hosts are not told
+    return l;
+}
+
+void sm_lanes_keep(struct sm *sm, const uint8_t *text, size_t size)
+{
+    if (size == sm->lanes_db.size && (size == 0 || memcmp(text, sm->lanes_db.text, size) == 0))
+        return;
+    free(sm->lanes_db.text);
+    sm->lanes_db.text = size > 0 ? xmalloc(size) : NULL;
+    sm->lanes_db.size = size;
+    if (size > 0)
+        memcpy(sm->lanes_db.text, text, size);
+    if (sm->db != NULL)
+        db_blob_put(sm->db, sm->o.fabric, "lanes", sm->lanes_db.text, size, NULL, NULL);
+}
+
+// --- who is to ask anew ---
+
+struct sides { // lanes before and now
+    const struct fabric_lanes *was, *now;
+    const uint32_t *old; // number of a switch before, ID_NONE
+};
+
+static unsigned lane_at(const struct fabric_lanes *l, uint32_t a, uint32_t b)
+{
+    return l != NULL ? lanes_get(l, a, b) : 0;
+}
+
+static bool other_lane(const struct sides *s, uint32_t a, uint32_t b)
+{
+    unsigned was = lane_at(s->was, s->old[a], s->old[b]), now = lane_at(s->now, a, b);
+    return was != now && was != LANE_NONE && now != LANE_NONE;
+}
+
+static void tell_hosts(struct sm *sm, const struct fabric *f, uint32_t sw)
+{
+    const struct node *n = fabric_switch(f, sw);
+    for (unsigned num = 1; num <= n->num_ports; num++) {
+        const struct port *p = &f->port[n->first_port + num];
+        const struct node *z = fabric_peer_node(f, p);
+        if (z != NULL && z->type != NODE_SWITCH)
+            sm_sa_ask_anew(sm, fabric_port(f, p->peer)->guid);
+    }
+}
+
+static uint32_t *old_numbers(const struct fabric *before, const struct fabric *f)
+{
+    uint32_t *old = xcalloc(f->num_switches + 1u, sizeof(*old));
+    for (uint32_t a = 0; a < f->num_switches; a++) {
+        const struct node *o = fabric_by_guid(before, fabric_switch(f, a)->guid);
+        old[a] = o != NULL && o->type == NODE_SWITCH ? o->sw : ID_NONE;
+    }
+    return old;
+}
+
+void sm_lanes_publish(struct sm *sm)
+{
+    bool first = sm->tables == NULL;
+    const struct fabric *f = sm->next_fabric;
+    struct sides s = {.was = first ? sm_route_found_lanes(sm) : sm->tables->lanes,
+                      .now = sm->next_tables->lanes};
+    uint32_t n = f->num_switches, changed = 0;
+
+    sm->lanes_kept = false;                                    // from here on the tables say it
+    if (s.was == s.now || (first && sm_route_found_blank(sm))) // nobody has a path yet
+        return;
+    uint32_t *old = old_numbers(first ? f : sm->fabric, f);
+    s.old = old;
+    for (uint32_t a = 0; a < n; a++) {
+        bool other = false;
+        for (uint32_t b = 0; b < n && old[a] != ID_NONE && !other; b++)
+            other = old[b] != ID_NONE && other_lane(&s, a, b);
+        changed += other;
+        if (other)
+            tell_hosts(sm, f, a);
+    }
+    free(old);
+    if (changed > 0)
+        sm_event(
+            sm, "lanes-changed", "notice", "",
+            "paths from and to %u switches go by other virtual lanes now; their adapters are asked to look "
+            "them up again, some at a time",
+            changed);
 }

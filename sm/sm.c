@@ -410,6 +410,7 @@ static void tell_not_kept(struct sm *sm)
 // Before hosts wake: they ask at once, so the tables are in force and the SA answers from here on.
 void sm_publish(struct sm *sm)
 {
+    sm_lanes_publish(sm);
     sm_route_adopt_result(sm);
     tables_unref(sm->tables);
     sm->tables = sm->next_tables;
@@ -527,6 +528,7 @@ struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, str
     sm_disc_reset(sm);
     u64map_init(&sm->by_guid, NULL, 64);
     sm_lids_load(sm);
+    sm_lanes_load(sm);
     sm_blueprint_load(sm);
     sm_drains_load(sm);
     sm_watch_init(sm);
@@ -571,6 +573,7 @@ void sm_free(struct sm *sm)
     route_proof_state_free(sm->proof_state);
     findings_done(&sm->findings);
     findings_done(&sm->findings_new);
+    free(sm->lanes_db.text);
     u64map_done(&sm->by_guid);
     u64map_done(&sm->lid_of);
     free(sm);

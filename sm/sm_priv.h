@@ -129,11 +129,11 @@ struct sm_dev {
     bool foreign_pkeys;
     bool too_small; // LinearFDBCap is below what the fabric needs: not routed through, no tables
     uint8_t silent; // time-outs in a row; SM_SILENT: nothing more is asked in this phase
-    enum dev_lft lft, lft_before; // now; when the sweep began
-    bool lft_failed;              // a block of this sweep was not taken
-    bool lft_mixed;               // blocks were written in a sweep that has not ended well
-    struct sm_vls *vls;           // sl2vl.c; NULL while nothing was asked
-    struct sm_port *port;         // num_ports + 1; [0] unused for end nodes
+    enum dev_lft lft, lft_before;     // now; when the sweep began
+    bool lft_failed;                  // a block of this sweep was not taken
+    bool lft_mixed;                   // blocks were written in a sweep that has not ended well
+    struct sm_vls *vls;               // sl2vl.c; NULL while nothing was asked
+    struct sm_port *port;             // num_ports + 1; [0] unused for end nodes
 };
 
 // One request stream per device; see pass.c.
@@ -193,7 +193,7 @@ struct sm_blueprint_ask { // what somebody has asked for
     char by[64];
 };
 
-struct sm_vls;           // sl2vl.c
+struct sm_vls;      // sl2vl.c
 struct sm_note;          // notes.c
 struct sm_read;          // read.c
 struct sm_route_job;     // routes.c
@@ -284,6 +284,10 @@ struct sm {
     bool config_running, config_done, tables_done;
     bool lanes_wait;              // for the end of configuring, to be written then
     bool lanes_kept;              // the last run's tables had lanes: hosts use their levels
+    struct {                      // sl2vl.c: lanes of the tables, as they stand in the database
+        uint8_t *text;
+        size_t size;
+    } lanes_db;
     struct err failed;            // why the sweep fails as soon as configuring has ended
     unsigned wave, wave_failures; // running wave; blocks that were not taken
     struct sm_route_job *job;
@@ -466,6 +470,13 @@ uint32_t sm_lanes_units(const struct sm_dev *d);
 bool sm_lanes_next(struct sm *sm, struct sm_dev *d, uint32_t *cursor, struct sm_item *it);
 void sm_lanes_answer(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r);
 void sm_lanes_free(struct sm_dev *d);
+// The database: what stood there when the manager began, for the switches of f (NULL: nothing); what is to be
+// there (size 0: nothing).
+void sm_lanes_load(struct sm *sm);
+struct fabric_lanes *sm_lanes_kept(const struct sm *sm, const struct fabric *f);
+void sm_lanes_keep(struct sm *sm, const uint8_t *text, size_t size);
+// Tables are about to be in force: who hangs on a switch that has other lanes than before is to ask anew.
+void sm_lanes_publish(struct sm *sm);
 // MasterSMSL that an end port should have: the lane between its switch and ours. now: what it has.
 uint8_t sm_lanes_master_sl(const struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t now);
 // routes.c
@@ -476,6 +487,9 @@ void sm_route_job_free(struct sm *sm);
 bool sm_same_routes(const struct fabric *a, const struct fabric *b);
 void sm_route_adopt_result(struct sm *sm); // engine, why and proof of the finished job
 const struct route_plan *sm_route_plan(const struct sm *sm);
+// Kept from the last run, by the numbers of next_fabric; NULL.
+const struct fabric_lanes *sm_route_found_lanes(const struct sm *sm);
+bool sm_route_found_blank(const struct sm *sm); // no switch forwarded anything
 uint64_t sm_graph_hash(const struct fabric *f); // of cables and LIDs
 // blueprint.c
 // A blueprint and its ideal tables. Immutable; shared with the worker, so the count is atomic.
@@ -543,6 +557,7 @@ void sm_sa_done(struct sm *sm);
 // sa_reregister.c: whether the next Set(PortInfo) of that port should carry ClientReregister, as far as its
 // PortInfo was last read; at most so many a second are told so. The second: that Set has succeeded.
 bool sm_sa_wants_reregister(struct sm *sm, const struct sm_dev *d, unsigned num);
+void sm_sa_ask_anew(struct sm *sm, uint64_t port_guid); // it is to be told so, when its turn comes
 void sm_sa_reregistered(struct sm *sm, const struct sm_dev *d, unsigned num);
 // mcast.c
 void sm_mcast_fabric_changed(struct sm *sm); // a sweep has ended well; sm->fabric, sm->tables are in force

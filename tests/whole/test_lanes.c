@@ -395,6 +395,36 @@ static void test_too_few(void **state)
     rig_done(&r);
 }
 
+// How often each adapter was told to register anew.
+static void reregisters(const struct rig *r, uint64_t *ret)
+{
+    struct end e[64];
+    uint32_t n = ends(r, e);
+    for (uint32_t i = 0; i < n; i++)
+        if (e[i].adapter)
+            assert_int_equal(sim_reregisters(r->sim, e[i].node, e[i].num, &ret[i]), 0);
+}
+
+// Those whose levels have changed were told so, once, and nobody else; how many.
+static uint32_t only_concerned(const struct rig *r, const uint8_t *before, const uint8_t *after,
+                               const uint64_t *asked)
+{
+    struct end e[64];
+    uint32_t n = ends(r, e), told = 0;
+    uint64_t now[64];
+    reregisters(r, now);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!e[i].adapter)
+            continue;
+        bool changed = memcmp(before + i * n, after + i * n, n) != 0;
+        for (uint32_t k = 0; k < n; k++)
+            changed |= before[k * n + i] != after[k * n + i];
+        assert_int_equal(now[i] - asked[i], changed);
+        told += changed;
+    }
+    return told;
+}
+
 // A cable that dies and comes back: level by level without cycles in between, and as before at the end.
 static void test_cable(void **state)
 {
@@ -402,15 +432,19 @@ static void test_cable(void **state)
     (void)state;
     init(&r, torus(5, 5), &(struct sim_opts){.sltovl_zero = true});
     up(&r);
-    uint32_t n = 50;
+    uint32_t n = 50, told = 0;
     uint8_t *before = xcalloc(n * n, 1), *after = xcalloc(n * n, 1);
+    uint64_t *asked = xcalloc(n, sizeof(*asked));
     judge(&r, before);
+    reregisters(&r, asked);
     uint64_t guid = fabric_switch(r.plan, 7)->guid;
     assert_int_equal(sim_link_set(r.sim, guid, 1, false), 0);
     rig_sweeps(&r, 1, 60);
     rig_run(&r, 5 * MONO_S);
     assert_true(rig_last(&r)->ok);
     judge(&r, after);
+    told = only_concerned(&r, before, after, asked);
+    assert_int_equal(rig_events_of(&r, "lanes-changed"), told > 0);
     assert_int_equal(sim_link_set(r.sim, guid, 1, true), 0);
     rig_sweeps(&r, 1, 60);
     rig_run(&r, 5 * MONO_S);
@@ -418,6 +452,7 @@ static void test_cable(void **state)
     assert_memory_equal(before, after, n * n);
     free(before);
     free(after);
+    free(asked);
     rig_done(&r);
 }
 
@@ -438,6 +473,36 @@ static void test_restart(void **state)
     assert_int_equal(rig_count(&r, MAD_METHOD_SET, MAD_ATTR_PORT_INFO), 0);
     judge(&r, after);
     assert_memory_equal(before, after, n * n);
+    free(before);
+    free(after);
+    rig_done(&r);
+}
+
+// From tables that need one lane to tables with lanes: who used level 0 is told.
+static void test_other_engine(void **state)
+{
+    struct rig r;
+    (void)state;
+    init(&r, torus(5, 5), &(struct sim_opts){.sltovl_zero = true});
+    r.opts.engine = ROUTE_UPDN;
+    up(&r);
+    uint8_t *before = xcalloc(50 * 50, 1), *after = xcalloc(50 * 50, 1);
+    uint64_t asked[64];
+    judge(&r, before);
+    reregisters(&r, asked);
+    rig_down(&r);
+    r.opts.engine = ROUTE_SSSP;
+    r.opts.adopt = false;
+    up(&r);
+    rig_run(&r, 5 * MONO_S);
+    judge(&r, after);
+    assert_in_range(only_concerned(&r, before, after, asked), 1, 25);
+    rig_down(&r);
+    r.opts.engine = ROUTE_UPDN; // and back
+    up(&r);
+    rig_run(&r, 5 * MONO_S);
+    judge(&r, after);
+    assert_memory_equal(before, after, 50 * 50);
     free(before);
     free(after);
     rig_done(&r);
@@ -477,7 +542,7 @@ int main(void)
         cmocka_unit_test(test_torus),       cmocka_unit_test(test_programmed),
         cmocka_unit_test(test_one_lane),    cmocka_unit_test(test_too_few),
         cmocka_unit_test(test_cable),       cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_level_asked),
+        cmocka_unit_test(test_level_asked), cmocka_unit_test(test_other_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
