@@ -5,10 +5,11 @@
 // that do so too can close no cycle, nor can packets that choose ever come back: so per column, from the
 // destination outwards, a switch gets those ports on a shortest way
 //   above all by which the tables bring packets of that column to it, and
-//   below all by which packets go on at the next switch.
-// A switch that the tables bring nothing to may be chosen where its entries, too, lead from lower to higher
-// levels. With lanes there are levels for each, and what is chosen must fit all lanes that are in use to the
-// destination.
+//   below all by which packets go on at the next switch,
+// where the next is a switch all of whose entries for the column lead from lower to higher levels, too: the
+// tables may bring nothing of the kind there, by that lane, so that their dependencies say nothing of it. So
+// packets that chose once never meet anything that does not fit. With lanes there are levels for each, and
+// what is chosen must fit all lanes that are in use to the destination.
 //
 // All cables from one switch to another count as one channel; then any of them may stand for any other. Where
 // that makes a cycle, each counts for itself. Where there is one still, nothing can be chosen.
@@ -335,9 +336,8 @@ static void column_switch(const struct levels *x, struct column *c, uint32_t k, 
     uint64_t set[4];
     memset(&c->below[s * LANES_MAX], 0xff, LANES_MAX * sizeof(*c->below));
     c->ok[s] = entries_of(x, s, k, set);
-    bool come_to = carries(x, s, k);
     for (uint32_t i = 0; (i = next_bit(set, i)) != NO_NODE; i++) {
-        c->ok[s] &= come_to || fits(x, c, s, g->goff[s] + i, false);
+        c->ok[s] &= fits(x, c, s, g->goff[s] + i, false);
         put_below(x, c, s, g->goff[s] + i);
     }
     for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
