@@ -165,17 +165,28 @@ static int fresh_order(const struct gmake *m, struct rorder *ret, struct err *e)
     return rorder_build(m->g, &o, m->a, ret, e);
 }
 
+static bool try_order(struct gmake *m, struct gtask *task, uint32_t tasks)
+{
+    struct route_opts o = {.engine = ROUTE_UPDN};
+    struct rorder order;
+    struct rgraph g;
+    rgraph_build(m->f, m->a, &g);
+    return rorder_build(&g, &o, m->a, &order, NULL) == 0 && gorder_holds(m, &order, tasks) &&
+           gorder_fill(m, &order, task, tasks);
+}
+
 static int fill(struct gmake *m, struct gtask *task, uint32_t tasks, struct err *e)
 {
     struct rorder order;
-    if (is_ordered(m->o)) {
+    bool known = is_ordered(m->o), done = false;
+    if (known) {
         int rc = m->v ? 0 : fresh_order(m, &order, e);
         if (rc)
             return rc;
-        if (gorder_fill(m, m->v ? &m->v->o : &order, task, tasks))
-            return 0;
+        done = gorder_fill(m, m->v ? &m->v->o : &order, task, tasks);
     }
-    glevel_fill(m, task, tasks);
+    if (!done && !try_order(m, task, tasks))
+        glevel_fill(m, task, tasks);
     return 0;
 }
 

@@ -7,6 +7,9 @@
 // What is settled holds for all LIDs of a column: that which most of their entries say. A LID with an entry
 // that does not fit (repairs of fabrics that are no trees make such) has no part in the column's groups.
 //
+// Tables of which no order is known may keep to one all the same: that which updn would have, if no packet
+// goes down and up again in it.
+//
 // Costs are bytes in rows [switch][column], as in rows.c: additions, minima and comparisons of whole rows.
 // One that does not fit leaves entries static.
 #include <stdio.h>
@@ -266,6 +269,75 @@ static void fill_task(void *arg, unsigned i)
     for (uint32_t s = (uint32_t)((uint64_t)n * i / x->tasks); s < (uint64_t)n * (i + 1) / x->tasks; s++)
         fill_switch(x, s, &w, x->task[i].a);
     arena_free(a);
+}
+
+// --- tables of which no order is known ---
+
+#define LIDS 64 // walked side by side
+
+struct turns {
+    struct along x;
+    const bool *from; // per switch: packets start there
+    _Atomic bool down_up;
+};
+
+// From every source; whether some packet goes down and up again.
+static bool turns_up(const struct turns *u, const uint32_t *next, uint32_t *stamp, uint32_t now)
+{
+    const uint32_t *pos = u->x.o->pos;
+    for (uint32_t s = 0; s < u->x.m->n; s++) {
+        bool down = false;
+        for (uint32_t v = u->from[s] ? s : ID_NONE; v != ID_NONE && next[v] != ID_NONE; v = next[v]) {
+            bool goes_down = pos[next[v]] < pos[v];
+            if (down && !goes_down)
+                return true;
+            if (stamp[v] == now)
+                break;
+            stamp[v] = now;
+            down = goes_down;
+        }
+    }
+    return false;
+}
+
+static void turns_task(void *arg, unsigned i)
+{
+    struct turns *u = arg;
+    const struct gmake *m = u->x.m;
+    uint32_t n = m->n, blocks = m->f->top_lid / LIDS + 1u;
+    struct arena *a = arena_new();
+    uint32_t *next = ARENA_NEW_N(a, (size_t)n * LIDS + 1, uint32_t), *stamp = ARENA_NEW_N(a, n + 1, uint32_t);
+    for (uint32_t b = i; b < blocks && !u->down_up; b += u->x.tasks) {
+        for (uint32_t s = 0; s < n; s++) {
+            for (uint32_t l = 0; l < LIDS; l++)
+                next[l * (size_t)n + s] =
+                    u->x.peer[(size_t)s * 256 + tables_port(m->t, s, (uint16_t)(b * LIDS + l))];
+        }
+        for (uint32_t l = 0; l < LIDS && !u->down_up; l++) {
+            uint32_t lid = b * LIDS + l;
+            if (lid <= m->f->top_lid && m->f->lid_port[lid] != ID_NONE &&
+                turns_up(u, next + l * (size_t)n, stamp, lid + 1))
+                u->down_up = true;
+        }
+    }
+    arena_free(a);
+}
+
+bool gorder_holds(struct gmake *m, const struct rorder *o, uint32_t tasks)
+{
+    bool *from = ARENA_NEW_N(m->a, m->n + 1, bool);
+    struct turns u = {.x = {.m = m, .o = o, .tasks = tasks}, .from = from};
+    for (uint32_t s = 0; s < m->n; s++) {
+        const struct node *nd = fabric_switch(m->f, s);
+        from[s] = m->t->lanes != NULL; // then who sends is a matter of lanes
+        for (unsigned num = 1; num <= nd->num_ports; num++) {
+            const struct node *far = fabric_peer_node(m->f, &m->f->port[nd->first_port + num]);
+            from[s] |= far && far->type != NODE_SWITCH;
+        }
+    }
+    read_peers(&u.x);
+    rpar_run(m->o->par, tasks, turns_task, &u);
+    return !u.down_up;
 }
 
 // --- together ---

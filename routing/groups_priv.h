@@ -62,6 +62,8 @@ static inline void port_set_add(struct port_set *s, uint8_t port)
 
 // groups_order.c: along an order that the entries keep to. False, with nothing filled, when most do not.
 bool gorder_fill(struct gmake *m, const struct rorder *o, struct gtask *task, uint32_t tasks);
+// Whether all packets go up and then down by it.
+bool gorder_holds(struct gmake *m, const struct rorder *o, uint32_t tasks);
 // groups_level.c: between the dependencies that the tables make. What it can, down to nothing.
 void glevel_fill(struct gmake *m, struct gtask *task, uint32_t tasks);
 // groups_ids.c: which of a switch's sets it gets, and their ids. Sorted by id; to[] and *ret_beside (per
