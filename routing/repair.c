@@ -4,6 +4,7 @@
 //   repair_live.c    base and live fabric side by side; the order; which ports are suspect
 //   repair.c         which LIDs are touched; the copy
 //   repair_column.c  one destination under up*/down*
+//   repair_share.c   what a port finds beyond the switch that it leads to: weights for the choice
 //   repair_plain.c   one destination without an order: shortest paths, and tables from elsewhere
 //   repair_lanes.c   lanes for what came out
 //

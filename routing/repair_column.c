@@ -96,7 +96,8 @@ static uint32_t cost_by(struct rrepair *r, uint32_t s, uint32_t w, bool down)
     return c == RCOST_NONE ? c : c + step_to(r, w);
 }
 
-// The port for s in one direction: the ideal's where that is legal, else the heaviest of the cheapest;
+// The port for s in one direction: the ideal's where that is legal, else the heaviest of the cheapest, by
+// shares;
 // LFT_DROP when there is none. Returns its cost.
 static uint32_t choose(struct rrepair *r, uint32_t s, bool down, uint8_t *ret_port)
 {
@@ -108,19 +109,20 @@ static uint32_t choose(struct rrepair *r, uint32_t s, bool down, uint8_t *ret_po
     if (kept < RCOST_FOOT)
         return kept;
     uint8_t port = LFT_DROP;
-    uint64_t heaviest = 0;
+    struct rhash heaviest = {0, 255};
     for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
         uint32_t c = cost_by(r, s, g->g[i].peer, down);
         if (c == RCOST_NONE || c > best)
             continue;
         if (c < best)
-            heaviest = 0;
+            port = LFT_DROP;
         best = c;
+        struct rhash x = {0, rshare(r->v, g->g[i].peer, r->t)};
         for (uint32_t k = 0; k < g->g[i].num_ports; k++) {
             uint8_t p = g->ports[g->g[i].first_port + k];
-            uint64_t weight = rweight(r->v, s, r->lid, p);
-            if (weight >= heaviest) {
-                heaviest = weight;
+            x.hash = rweight(r->v, s, r->lid, p);
+            if (port == LFT_DROP || rheavier(x, heaviest)) {
+                heaviest = x;
                 port = p;
             }
         }

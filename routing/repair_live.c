@@ -64,6 +64,8 @@ static int base_order(struct route_base *b, struct err *e)
         b->foot[s] = o.foot[s];
         b->tiered[s] = o.tiered[g.comp[s]];
     }
+    if (b->ordered && rc == 0)
+        rshares_find(b, &g, &o, a);
     arena_free(a);
     return rc;
 }

@@ -24,7 +24,11 @@ struct route_base {
     uint16_t top_lid;
     uint32_t *at_sw; // per LID: where it hangs, ID_NONE when nowhere
     uint8_t *at_port;
+    // repair_share.c: [switch * shares + column of the leaf], 0 = leads there by no tree; NULL: all even
+    const uint8_t *share;
+    uint32_t *share_of, shares; // a leaf's column, ID_NONE for others
 };
+#define SHARE_SWITCHES_MAX 8192 // beyond, all ports count alike: memory goes with the square
 
 // A switch of the live fabric some of whose ports cannot be trusted to lead where the ideal means.
 struct rsuspect {
@@ -109,6 +113,25 @@ static inline uint8_t rideal(const struct rlive *v, uint32_t s, uint16_t lid)
 static inline uint32_t rfar(const struct rlive *v, uint32_t s, uint8_t port)
 {
     return port < v->ports ? v->link[(size_t)s * v->ports + port] : ID_NONE;
+}
+
+// repair_share.c
+void rshares_find(struct route_base *b, const struct rgraph *g, const struct rorder *o, struct arena *a);
+struct rhash {
+    uint64_t hash;  // rweight()
+    uint32_t share; // > 0
+};
+bool rheavier(struct rhash a, struct rhash b); // a total order for different hashes
+
+// Of a port to w for what hangs on t, in 1/255.
+static inline uint32_t rshare(const struct rlive *v, uint32_t w, uint32_t t)
+{
+    const struct route_base *b = v->b;
+    uint32_t bw = v->to_base[w], bt = v->to_base[t];
+    if (!b->share || bw == ID_NONE || bt == ID_NONE || b->share_of[bt] == ID_NONE)
+        return 255;
+    uint32_t share = b->share[(size_t)bw * b->shares + b->share_of[bt]];
+    return share > 0 ? share : 255; // the blueprint does not know this way: a cable is a cable
 }
 
 // Highest random weight: which of equal ports a destination takes does not depend on what the others are.

@@ -59,8 +59,9 @@ int route_compute(const struct fabric *f, const struct route_opts *o, struct rou
 // --- keeping to tables while the fabric is damaged ---
 // Tables for the live fabric that keep every entry of the ideal tables (those of route_compute() for the
 // blueprint) that is still legal, and give each other one to the legal cheapest port of highest random weight
-// of (LID, switch GUID, port number). They depend on nothing but blueprint, ideal and live fabric: not on the
-// order in which things failed or came back. When all is there again they are the ideal, byte for byte.
+// of (LID, switch GUID, port number), weighted by what the blueprint can carry on beyond that port. They
+// depend on nothing but blueprint, ideal and live fabric: not on the order in which things failed or came
+// back. When all is there again they are the ideal, byte for byte.
 //
 // Switches are matched by GUID, ports by number. A LID hangs where the live fabric says, else where the
 // blueprint says: what hangs on a leaf keeps its entries while it is down. LIDs that cannot be reached at all
