@@ -15,6 +15,7 @@
 //     actions.c    sweeps that are asked for, the record of actions
 //     sim*.c       what can be done to a simulated fabric
 //     jobs.c       long computations on the worker pool; compute.c: what the worker does
+//     whatif.c     what would become of a fabric; elements.c, additions.c: of what people name: part of that
 //     quality*.c   how well tables spread traffic, as JSON: part of what the worker does
 //     stream.c     server-sent events
 //
@@ -123,7 +124,7 @@ struct request {
     struct uri uri;
     const char *method;
     struct buf body;
-    size_t body_seen;
+    size_t body_seen, body_max;
     bool begun, answered;
 
     enum api_role role;
@@ -188,6 +189,7 @@ struct resource {
 extern const struct resource resource_rows[];
 extern const struct param list_params[];
 void resource_dispatch(struct request *r);
+size_t resource_body_max(const char *method, const char *raw);    // of a request that has only begun
 const char *query_str(const struct request *r, const char *name); // NULL when absent or empty
 int64_t query_int(const struct request *r, const char *name, int64_t def);
 bool query_bool(const struct request *r, const char *name);
@@ -262,12 +264,14 @@ void post_sim_loss(struct request *r);
 void post_route_computation(struct request *r);
 void get_route_quality(struct request *r);
 void post_job_quality(struct request *r);
+void post_whatif(struct request *r);
 
 extern const struct schema schema_status, schema_fabric, schema_node, schema_node_detail, schema_port,
     schema_link, schema_route, schema_finding, schema_sweep, schema_mad, schema_event, schema_job,
     schema_sweep_asked, schema_done, schema_reroute_body, schema_sim_link_body, schema_sim_node_body,
     schema_sim_loss_body, schema_sim_action_body, schema_sim_verb, schema_group, schema_group_detail,
-    schema_sim, schema_computation_body, schema_problem, schema_route_quality, schema_job_quality_body;
+    schema_sim, schema_computation_body, schema_problem, schema_route_quality, schema_job_quality_body,
+    schema_whatif_body;
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---

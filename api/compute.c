@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/elements.h"
 #include "api/quality.h"
-#include "api/resolve.h"
+#include "api/whatif.h"
 #include "fabric/builder.h"
 #include "fabric/writer.h"
 #include "lib/mono.h"
-#include "lib/rng.h"
 #include "lib/xalloc.h"
 
 // --- LIDs where there are none ---
@@ -79,7 +79,7 @@ static void number_all(struct numbering *g)
         number_port(g, &f->port[i]);
 }
 
-const struct fabric *compute_number(const struct fabric *f, struct err *e)
+const struct fabric *compute_number(const struct fabric *f, const struct fabric *reserved, struct err *e)
 {
     struct numbering g = {.f = f, .next = 1};
     bool need = false;
@@ -91,7 +91,8 @@ const struct fabric *compute_number(const struct fabric *f, struct err *e)
     g.taken = xcalloc(LID_UCAST_MAX + 1, 1);
     g.seen = xcalloc(f->num_ports, sizeof(bool));
     for (unsigned lid = 1; lid <= LID_UCAST_MAX; lid++)
-        g.taken[lid] = f->lid_port[lid] != ID_NONE;
+        g.taken[lid] =
+            f->lid_port[lid] != ID_NONE || (reserved != NULL && reserved->lid_port[lid] != ID_NONE);
     g.b = builder_from(f);
     number_all(&g);
     free(g.taken);
@@ -105,117 +106,28 @@ const struct fabric *compute_number(const struct fabric *f, struct err *e)
 
 // --- failures ---
 
-struct trunk {
-    uint64_t guid;
-    uint32_t port;
-    uint8_t num;
-};
-
-static int by_end(const void *a, const void *b)
-{
-    const struct trunk *x = a, *y = b;
-    if (x->guid != y->guid)
-        return x->guid < y->guid ? -1 : 1;
-    return (x->num > y->num) - (x->num < y->num);
-}
-
-// Links between switches, each by its end of the smaller GUID and number, in this order: the same ones
-// whatever the order of nodes in a file.
-static struct trunk *trunks(const struct fabric *f, size_t *ret_n)
-{
-    struct trunk *t = xcalloc(f->num_links + 1, sizeof(*t));
-    size_t n = 0;
-    for (uint32_t i = 0; i < f->num_ports; i++) {
-        const struct port *p = &f->port[i];
-        const struct node *a = fabric_node(f, p->node), *z = fabric_peer_node(f, p);
-        if (z == NULL || a->type != NODE_SWITCH || z->type != NODE_SWITCH)
-            continue;
-        const struct port *q = fabric_port(f, p->peer);
-        if (a->guid < z->guid || (a->guid == z->guid && p->num < q->num))
-            t[n++] = (struct trunk){a->guid, i, p->num};
-    }
-    qsort(t, n, sizeof(*t), by_end);
-    *ret_n = n;
-    return t;
-}
-
-static int fail_random(const struct fabric *f, struct builder *b, const char *text, struct err *e)
-{
-    const char *number = text + strlen("random:");
-    char *end, *end2;
-    double percent = strtod(number, &end);
-    unsigned long long seed = *end == ':' ? strtoull(end + 1, &end2, 10) : 0;
-    if (end == number || *end != ':' || end2 == end + 1 || *end2 != 0 || !(percent >= 0 && percent <= 100))
-        return err_set(e, -EINVAL, text, "must be random:<percent>:<seed>, such as random:1:7");
-    size_t n;
-    struct trunk *t = trunks(f, &n);
-    struct rng rng;
-    rng_init(&rng, seed);
-    size_t k = (size_t)((double)n * percent / 100 + 0.5);
-    for (size_t i = 0; i < k; i++) { // the first k of a shuffle
-        size_t j = i + rng_below(&rng, (uint32_t)(n - i));
-        struct trunk x = t[i];
-        t[i] = t[j];
-        t[j] = x;
-        const struct port *p = &f->port[t[i].port];
-        builder_exclude(b, p->node, p->num, PORT_EXCLUDED_BY_OPERATOR);
-    }
-    free(t);
-    return 0;
-}
-
-static int fail_one(const struct fabric *f, struct builder *b, const char *text, bool *failed, struct err *e)
-{
-    struct place at;
-    if (strncmp(text, "random:", 7) == 0)
-        return fail_random(f, b, text, e);
-    int rc = resolve_element(f, text, &at, e);
-    if (rc != 0)
-        return rc;
-    node_id id = {(uint32_t)(at.node - f->node)};
-    if (port_valid(at.port)) {
-        if (!port_valid(fabric_port(f, at.port)->peer))
-            return err_set(e, -ENOENT, text, "the port has no link that could fail");
-        builder_exclude(b, id, fabric_port(f, at.port)->num, PORT_EXCLUDED_BY_OPERATOR);
-        return 0;
-    }
-    for (unsigned num = 0; num <= at.node->num_ports; num++) {
-        port_id p = fabric_port_at(f, at.node, num);
-        if (!port_valid(p))
-            continue;
-        struct port_attrs a = fabric_port(f, p)->a;
-        a.lid = 0; // what is dead is no destination
-        builder_port(b, id, num, &a);
-        if (num > 0)
-            builder_exclude(b, id, num, PORT_EXCLUDED_BY_OPERATOR);
-    }
-    failed[id.i] = true;
-    return 0;
-}
-
-const struct fabric *compute_fail(const struct fabric *f, char *const *fail, size_t n, bool *failed,
+const struct fabric *compute_fail(const struct fabric *f, char *const *fail, size_t n, struct fabric_edit *x,
                                   struct err *e)
 {
-    struct builder *b = builder_from(f);
-    for (size_t i = 0; i < n; i++)
-        if (fail_one(f, b, fail[i], failed, e) != 0) {
-            builder_free(b);
-            return NULL;
-        }
-    return builder_seal(b, f->generation, NULL);
+    struct elements el;
+    int rc = 0;
+    elements_init(&el, f);
+    fabric_edit_init(x, f);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = elements_fail(&el, x, fail[i], e);
+    elements_done(&el);
+    return rc ? NULL : fabric_edit_apply(x, NULL);
 }
 
 // --- the result ---
 
-struct verify_row {
-    bool ok;
-    double seconds;
-    int64_t pairs, disconnected, unreached, max_hops;
-    const char *counterexample;
-};
-#define VERIFY(f) offsetof(struct verify_row, f)
+#define VERIFY(f) offsetof(struct compute_verify, f)
 static const struct field verify_fields[] = {
     {.name = "ok", .type = FIELD_BOOL, .at = VERIFY(ok), "the tables are proved"},
+    {.name = "credit_loop",
+     .type = FIELD_BOOL,
+     .at = VERIFY(credit_loop),
+     "buffers can wait for each other in a cycle"},
     {.name = "seconds", .type = FIELD_NUM, .at = VERIFY(seconds), "time of the proof"},
     {.name = "pairs", .type = FIELD_INT, .at = VERIFY(pairs), "(leaf, destination) pairs walked"},
     {.name = "disconnected",
@@ -231,21 +143,36 @@ static const struct field verify_fields[] = {
      .null = true},
     {0},
 };
-static const struct schema schema_verify = {
-    .name = "verify", "The proof", sizeof(struct verify_row), verify_fields};
+const struct schema schema_verify = {
+    .name = "verify", "The proof", sizeof(struct compute_verify), verify_fields};
 
-struct changed_row {
-    int64_t entries, blocks, switches;
-};
-#define CHANGED(f) offsetof(struct changed_row, f)
+void compute_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
+                    struct route_proof *proof, struct compute_verify *ret)
+{
+    mono_t began = mono_now();
+    route_verify(f, t, o, proof);
+    *ret =
+        (struct compute_verify){.ok = proof->ok,
+                                .credit_loop = proof->credit_loop,
+                                .seconds = mono_seconds(mono_sub(mono_now(), began)),
+                                .pairs = (int64_t)proof->pairs,
+                                .disconnected = (int64_t)proof->disconnected,
+                                .unreached = (int64_t)proof->unreached,
+                                .max_hops = proof->max_hops,
+                                .counterexample = proof->counter_example[0] ? proof->counter_example : NULL};
+}
+
+#define CHANGED(f) offsetof(struct compute_changed, f)
 static const struct field changed_fields[] = {
     {.name = "entries", .type = FIELD_INT, .at = CHANGED(entries), "table entries that differ"},
     {.name = "blocks", .type = FIELD_INT, .at = CHANGED(blocks), "blocks of 64 entries that differ"},
     {.name = "switches", .type = FIELD_INT, .at = CHANGED(switches), "switches with such entries"},
     {0},
 };
-static const struct schema schema_changed = {
-    .name = "changed", "What the failures move in the tables", sizeof(struct changed_row), changed_fields};
+static const struct schema schema_changed = {.name = "changed",
+                                             "What the failures move in the tables",
+                                             sizeof(struct compute_changed),
+                                             changed_fields};
 
 struct failed_row {
     int64_t nodes, links;
@@ -265,8 +192,8 @@ struct result_row {
     const char *engine, *why, *quality, *quality_before, *lft;
     double seconds;
     int64_t lft_bytes, peak_rss_bytes, lids;
-    const struct verify_row *verify;
-    const struct changed_row *changed;
+    const struct compute_verify *verify;
+    const struct compute_changed *changed;
     const struct failed_row *failed;
 };
 #define RESULT(f) offsetof(struct result_row, f)
@@ -338,13 +265,13 @@ static int dump_file(const struct fabric *f, const struct fabric_tables *t, cons
 }
 
 // Entries of switches that are still there; a failed switch's own table is nobody's concern.
-static void compare(const struct fabric *f, const struct fabric_tables *a, const struct fabric_tables *b,
-                    const bool *failed, struct changed_row *ret)
+void compute_compare(const struct fabric *f, const struct fabric_tables *a, const struct fabric_tables *b,
+                     const bool *dead, struct compute_changed *ret)
 {
     uint32_t lids = a->lids > b->lids ? a->lids : b->lids;
     for (uint32_t sw = 0; sw < a->num_switches && sw < b->num_switches; sw++) {
         int64_t before = ret->entries;
-        if (failed[f->switch_node[sw]])
+        if (dead != NULL && dead[f->switch_node[sw]])
             continue;
         for (uint32_t lid = 0; lid < lids; lid += LFT_BLOCK) {
             int64_t n = 0;
@@ -362,7 +289,7 @@ struct run {
     struct par *par;
     const struct fabric *numbered, *edited; // NULL where the one before will do
     struct route_result base, result;
-    bool *failed;
+    struct fabric_edit edit;
     struct buf lft, quality, quality_before;
 };
 
@@ -382,22 +309,13 @@ static void render(struct run *r, const struct fabric *f, double seconds)
     const struct fabric_tables *t = r->result.tables;
     struct verify_opts v = {.par = r->par};
     struct route_proof *proof = xcalloc(1, sizeof(*proof));
-    struct changed_row changed = {0};
-    struct failed_row failed = {.links = (int64_t)whole->num_links - f->num_links};
-    mono_t began = mono_now();
+    struct compute_changed changed = {0};
+    struct failed_row failed = {.nodes = r->edit.num_dead, .links = r->edit.num_cut};
+    struct compute_verify verify;
 
-    route_verify(f, t, &v, proof);
-    struct verify_row verify = {.ok = proof->ok,
-                                .seconds = mono_seconds(mono_sub(mono_now(), began)),
-                                .pairs = (int64_t)proof->pairs,
-                                .disconnected = (int64_t)proof->disconnected,
-                                .unreached = (int64_t)proof->unreached,
-                                .max_hops = proof->max_hops,
-                                .counterexample = proof->counter_example[0] ? proof->counter_example : NULL};
-    for (uint32_t i = 0; i < f->num_nodes; i++)
-        failed.nodes += r->failed[i];
+    compute_verify(f, t, &v, proof, &verify);
     if (r->base.tables != NULL)
-        compare(f, r->base.tables, t, r->failed, &changed);
+        compute_compare(f, r->base.tables, t, r->edit.dead, &changed);
     quality_rate(f, t, r->par, &r->quality);
     if (r->base.tables != NULL)
         quality_rate(whole, r->base.tables, r->par, &r->quality_before);
@@ -423,13 +341,13 @@ static void run(struct run *r)
     const struct fabric *f = c->f;
     double seconds;
 
-    r->numbered = compute_number(f, &c->err);
+    r->numbered = compute_number(f, NULL, &c->err);
     if (c->err.code != 0)
         return;
     if (r->numbered != NULL)
         f = r->numbered;
     if (c->num_fail > 0) {
-        r->edited = compute_fail(f, c->fail, c->num_fail, r->failed, &c->err);
+        r->edited = compute_fail(f, c->fail, c->num_fail, &r->edit, &c->err);
         if (r->edited == NULL || route(r, f, &r->base, &seconds) != 0)
             return;
         f = r->edited;
@@ -450,33 +368,40 @@ static void rate(struct computation *c, struct par *par)
         quality_rate(c->ideal_f, c->ideal, par, &c->ideal_result);
 }
 
+// On tables in force; with failures on what these become.
 static void rate_job(struct run *r)
 {
     struct computation *c = r->c;
-    const struct fabric *f = c->f;
-    const struct fabric_tables *t = c->tables;
-    double seconds;
+    struct whatif_base base;
+    struct route_result after = {0};
 
-    if (t == NULL) {
-        r->numbered = compute_number(f, &c->err);
-        if (r->numbered != NULL)
-            f = r->numbered;
-        if (c->err.code != 0 || route(r, f, &r->result, &seconds) != 0)
-            return;
-        t = r->result.tables;
+    if (whatif_base_init(&base, c, r->par, &c->err) != 0)
+        return;
+    const struct fabric *f = base.f;
+    const struct fabric_tables *t = base.tables;
+    if (c->num_fail > 0) {
+        r->edited = compute_fail(f, c->fail, c->num_fail, &r->edit, &c->err);
+        f = r->edited;
+        if (f != NULL && whatif_repair(&base, f, NULL, r->par, &after, &c->err) == 0)
+            t = after.tables;
     }
-    quality_rate_job(f, t, c->host, c->num_hosts, r->par, &c->result, &c->err);
+    if (c->err.code == 0)
+        quality_rate_job(f, t, c->host, c->num_hosts, r->par, &c->result, &c->err);
+    tables_unref(after.tables);
+    whatif_base_done(&base);
 }
 
 void compute_run(struct computation *c, struct par *par)
 {
-    if (c->tables != NULL && c->num_hosts == 0) {
+    if (c->tables != NULL && c->num_hosts == 0 && !c->whatif) {
         rate(c, par);
         return;
     }
-    struct run r = {.c = c, .par = par, .failed = xcalloc(c->f->num_nodes + 1, sizeof(bool))};
+    struct run r = {.c = c, .par = par};
 
-    if (c->num_hosts > 0)
+    if (c->whatif)
+        whatif_run(c, par);
+    else if (c->num_hosts > 0)
         rate_job(&r);
     else
         run(&r);
@@ -485,24 +410,34 @@ void compute_run(struct computation *c, struct par *par)
     tables_unref(r.result.tables);
     fabric_unref(r.edited);
     fabric_unref(r.numbered);
-    free(r.failed);
+    fabric_edit_done(&r.edit);
     buf_done(&r.lft);
     buf_done(&r.quality);
     buf_done(&r.quality_before);
 }
 
+static void free_words(char **word, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(word[i]);
+    free(word);
+}
+
 void compute_done(struct computation *c)
 {
-    for (size_t i = 0; i < c->num_fail; i++)
-        free(c->fail[i]);
-    free(c->fail);
-    for (size_t i = 0; i < c->num_hosts; i++)
-        free(c->host[i]);
-    free(c->host);
+    free_words(c->fail, c->num_fail);
+    free_words(c->drain, c->num_drain);
+    free_words(c->add, c->num_add);
+    free_words(c->host, c->num_hosts);
     free(c->lft_path);
     tables_unref(c->tables);
     tables_unref(c->ideal);
     fabric_unref(c->ideal_f);
+    fabric_unref(c->routing.blueprint);
+    fabric_unref(c->routing.made_for);
+    tables_unref(c->routing.ideal.tables);
+    free(c->routing.roots);
+    free(c->routing.file);
     buf_done(&c->result);
     buf_done(&c->ideal_result);
 }

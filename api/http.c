@@ -16,7 +16,7 @@
 
 #define CONNECTION_MEMORY (16u << 10) // request line, headers and read buffer
 #define CONNECTION_TIMEOUT_S 60
-#define BODY_DISCARD_MAX (1u << 20) // a client that sends more than this is cut off instead of heard out
+#define BODY_DISCARD_MAX (4u << 20) // a client that sends more than this is cut off instead of heard out
 
 static void drive(struct listener *l)
 {
@@ -128,15 +128,17 @@ static enum MHD_Result send_answer(struct request *r)
 
 static enum MHD_Result too_large(struct request *r)
 {
-    answer_problem(r, 413, "the body is larger than %u bytes", BODY_MAX);
+    answer_problem(r, 413, "the body is larger than %zu bytes", r->body_max);
     return send_answer(r);
 }
 
-static enum MHD_Result on_first(struct request *r)
+// Large bodies come over the unix socket only, as all that is POSTed does.
+static enum MHD_Result on_first(struct request *r, const char *method)
 {
     const char *length = http_header(r, "Content-Length");
     r->begun = true;
-    if (length != NULL && strtoull(length, NULL, 10) > BODY_MAX)
+    r->body_max = r->listener->is_unix ? resource_body_max(method, r->raw) : BODY_MAX;
+    if (length != NULL && strtoull(length, NULL, 10) > r->body_max)
         return too_large(r);
     return MHD_YES;
 }
@@ -152,17 +154,17 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
     if (r == NULL)
         return MHD_NO;
     if (!r->begun)
-        return on_first(r);
+        return on_first(r, method);
     if (*size > 0) {
         r->body_seen += *size;
-        if (r->body_seen <= BODY_MAX)
+        if (r->body_seen <= r->body_max)
             buf_add(&r->body, data, *size);
         *size = 0;
         return r->body_seen > BODY_DISCARD_MAX ? MHD_NO : MHD_YES;
     }
     if (r->answered)
         return MHD_YES;
-    if (r->body_seen > BODY_MAX)
+    if (r->body_seen > r->body_max)
         return too_large(r);
     r->method = method;
     resource_dispatch(r);

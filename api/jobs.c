@@ -26,6 +26,7 @@ enum job_kind { // as job_kinds has them
     JOB_COMPUTE,
     JOB_QUALITY,
     JOB_HOSTS,
+    JOB_WHATIF,
 };
 
 struct job {
@@ -52,7 +53,8 @@ struct job_row {
 };
 #define JOB(f) offsetof(struct job_row, f)
 static const char *const job_states[] = {"running", "done", "failed", NULL};
-static const char *const job_kinds[] = {"route-computation", "route-quality", "job-quality", NULL};
+static const char *const job_kinds[] = {
+    "route-computation", "route-quality", "job-quality", "whatif", NULL};
 static const struct field job_fields[] = {
     {.name = "id", .type = FIELD_STR, .at = JOB(id), "its id in paths"},
     {.name = "kind", .type = FIELD_STR, .at = JOB(kind), "what it computes", .name_of = job_kinds},
@@ -69,7 +71,7 @@ static const struct field job_fields[] = {
     {.name = "result",
      .type = FIELD_RAW,
      .at = JOB(result),
-     "what came out: of a route computation, or of job-quality an object job_quality",
+     "what came out: of a route computation, or of job-quality an object job_quality, of whatif a whatif",
      &schema_computation_result,
      .null = true},
     {0},
@@ -77,19 +79,19 @@ static const struct field job_fields[] = {
 const struct schema schema_job = {.name = "job", "A long computation", sizeof(struct job_row), job_fields};
 
 static const char *const engines[] = {"auto", "rail", "updn", "sssp", "minhop", NULL};
+#define FAIL_DOC                                                                                             \
+    "elements that fail: \"node\", \"node[port]\" (or [1-4,7]), globs of names, \"rail=3,role=leaf\" "       \
+    "(fields rail, "                                                                                         \
+    "su, tier, plane, role, type, name), \"random:<percent>:<seed>\" of the links between switches"
 static const struct field computation_fields[] = {
     {.name = "engine", .type = FIELD_STR, .at = 0, "auto when absent", .name_of = engines},
-    {.name = "fail",
-     .type = FIELD_STRINGS,
-     .at = 0,
-     "elements that fail: \"node\", \"node[port]\", \"random:<percent>:<seed>\" of the links between "
-     "switches"},
+    {.name = "fail", .type = FIELD_STRINGS, .at = 0, FAIL_DOC},
     {.name = "lft", .type = FIELD_BOOL, .at = 0, "the result carries the tables as text"},
     {.name = "lft_path", .type = FIELD_STR, .at = 0, "the tables are written to this file; offline only"},
     {0},
 };
 const struct schema schema_computation_body = {
-    .name = "computation", "Routes to be computed", 1, computation_fields, true};
+    .name = "computation", "Routes to be computed", 1, computation_fields, true, COMPUTE_BODY_MAX};
 
 static const struct field hosts_fields[] = {
     {.name = "hosts",
@@ -98,10 +100,37 @@ static const struct field hosts_fields[] = {
      "hosts in the order of the job's ranks: what their adapters are called (\"gpu-0412\" of \"gpu-0412 "
      "mlx5_3\"), or an adapter's GUID or name",
      .need = true},
+    {.name = "fail", .type = FIELD_STRINGS, .at = 0, FAIL_DOC},
     {0},
 };
 const struct schema schema_job_quality_body = {
-    .name = "job_quality_hosts", "A job's hosts", 1, hosts_fields, true};
+    .name = "job_quality_hosts", "A job's hosts", 1, hosts_fields, true, COMPUTE_BODY_MAX};
+
+static const struct field whatif_fields[] = {
+    {.name = "fail", .type = FIELD_STRINGS, .at = 0, FAIL_DOC},
+    {.name = "drain",
+     .type = FIELD_STRINGS,
+     .at = 0,
+     "the same: their cables stay alive and carry only what has no other way"},
+    {.name = "add",
+     .type = FIELD_STRINGS,
+     .at = 0,
+     "\"link:A[PORT]-B[PORT]\" between free ports, \"node-like:NODE=NEWNAME\" (a switch, an adapter or a "
+     "host), "
+     "\"su\" or \"su:NUMBER\", a scalable unit like that one"},
+    {.name = "engine",
+     .type = FIELD_STR,
+     .at = 0,
+     "of a fabric without tables in force; auto when absent",
+     .name_of = engines},
+    {0},
+};
+const struct schema schema_whatif_body = {.name = "whatif_question",
+                                          "What would fail, be drained, be added",
+                                          1,
+                                          whatif_fields,
+                                          true,
+                                          COMPUTE_BODY_MAX};
 
 // --- life ---
 
@@ -236,17 +265,17 @@ static void fill_row(const struct job *j, struct job_row *row, struct error_row 
     }
 }
 
-static bool take_elements(struct request *r, struct computation *c)
+static bool take_elements(struct request *r, const char *name, char ***ret, size_t *ret_n)
 {
-    json_t *fail = json_object_get(r->json, "fail");
-    size_t n = json_array_size(fail);
-    if (n > COMPUTE_FAIL_MAX) {
-        answer_problem(r, 400, "\"fail\" has %zu elements; at most %d", n, COMPUTE_FAIL_MAX);
+    json_t *list = json_object_get(r->json, name);
+    size_t n = json_array_size(list);
+    if (n > ELEMENTS_MAX) {
+        answer_problem(r, 400, "\"%s\" has %zu elements; at most %d", name, n, ELEMENTS_MAX);
         return false;
     }
-    c->fail = xcalloc(n + 1, sizeof(char *));
+    *ret = xcalloc(n + 1, sizeof(char *));
     for (size_t i = 0; i < n; i++)
-        c->fail[c->num_fail++] = xstrdup(json_string_value(json_array_get(fail, i)));
+        (*ret)[(*ret_n)++] = xstrdup(json_string_value(json_array_get(list, i)));
     return true;
 }
 
@@ -263,7 +292,7 @@ static bool take_path(struct request *r, struct computation *c)
     return true;
 }
 
-static bool take_body(struct request *r, struct computation *c)
+static bool take_engine(struct request *r, struct computation *c)
 {
     const char *engine = json_string_value(json_object_get(r->json, "engine"));
     c->engine = ROUTE_AUTO;
@@ -271,8 +300,39 @@ static bool take_body(struct request *r, struct computation *c)
         answer_problem(r, 400, "there is no engine \"%.40s\"", engine);
         return false;
     }
+    return true;
+}
+
+static bool take_body(struct request *r, struct computation *c)
+{
     c->lft = json_is_true(json_object_get(r->json, "lft"));
-    return take_elements(r, c) && take_path(r, c);
+    return take_engine(r, c) && take_elements(r, "fail", &c->fail, &c->num_fail) && take_path(r, c);
+}
+
+// What tables in force are made of, kept for as long as the computation lasts.
+static void take_routing(const struct view *v, struct computation *c)
+{
+    struct sm_routing s;
+    struct compute_routing *r = &c->routing;
+    if (view_tables(v) == NULL)
+        return;
+    c->tables = tables_ref(view_tables(v));
+    if (v->src->sm == NULL || !sm_get_routing(v->src->sm, &s))
+        return;
+    r->blueprint = fabric_ref(s.blueprint);
+    r->made_for = fabric_ref(s.made_for);
+    r->ideal = s.ideal;
+    tables_ref(r->ideal.tables);
+    r->opts = s.opts;
+    r->opts.par = NULL;
+    if (s.opts.num_roots > 0) {
+        r->roots = xreallocarray(NULL, s.opts.num_roots, sizeof(*r->roots));
+        memcpy(r->roots, s.opts.root_guids, s.opts.num_roots * sizeof(*r->roots));
+    }
+    r->opts.root_guids = r->roots;
+    if (s.opts.file_text != NULL)
+        r->file = xasprintf("%.*s", (int)s.opts.file_len, s.opts.file_text);
+    r->opts.file_text = r->file;
 }
 
 // The computation is taken. NULL with an answer when there are too many.
@@ -353,12 +413,53 @@ void post_job_quality(struct request *r)
     c.host = xcalloc(n, sizeof(char *));
     for (size_t i = 0; i < n; i++)
         c.host[c.num_hosts++] = xstrdup(json_string_value(json_array_get(hosts, i)));
-    if (view_tables(v) != NULL)
-        c.tables = tables_ref(view_tables(v));
+    if (!take_elements(r, "fail", &c.fail, &c.num_fail)) {
+        compute_done(&c);
+        return;
+    }
+    take_routing(v, &c);
     struct job *j = begin(r, v, &c);
     if (j == NULL)
         return;
     j->kind = JOB_HOSTS;
+    answer_begun(r, j);
+}
+
+static bool take_question(struct request *r, struct view *v, struct computation *c)
+{
+    if (!take_engine(r, c) || !take_elements(r, "fail", &c->fail, &c->num_fail) ||
+        !take_elements(r, "drain", &c->drain, &c->num_drain) ||
+        !take_elements(r, "add", &c->add, &c->num_add))
+        return false;
+    if (c->num_fail + c->num_drain + c->num_add == 0) {
+        answer_problem(r, 400, "nothing is asked; give \"fail\", \"drain\" or \"add\"");
+        return false;
+    }
+    if (view_tables(v) != NULL && json_object_get(r->json, "engine") != NULL) {
+        answer_problem(r, 409,
+                       "fabric %s has routes in force, which the question is about; leave out \"engine\"",
+                       v->src->name);
+        return false;
+    }
+    return true;
+}
+
+void post_whatif(struct request *r)
+{
+    struct view *v = view_of(r);
+    struct computation c = {.whatif = true};
+
+    if (v == NULL)
+        return;
+    if (!take_question(r, v, &c)) {
+        compute_done(&c);
+        return;
+    }
+    take_routing(v, &c);
+    struct job *j = begin(r, v, &c);
+    if (j == NULL)
+        return;
+    j->kind = JOB_WHATIF;
     answer_begun(r, j);
 }
 

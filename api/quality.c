@@ -277,6 +277,14 @@ struct space {
 
 void quality_rate(const struct fabric *f, const struct fabric_tables *t, struct par *par, struct buf *b)
 {
+    struct route_quality *q = xcalloc(1, sizeof(*q));
+    quality_rate_keep(f, t, par, q, b);
+    free(q);
+}
+
+void quality_rate_keep(const struct fabric *f, const struct fabric_tables *t, struct par *par,
+                       struct route_quality *ret, struct buf *b)
+{
     struct space *s = xcalloc(1, sizeof(*s));
     struct quality_opts o = {.par = par};
     mono_t began = mono_now();
@@ -295,5 +303,6 @@ void quality_rate(const struct fabric *f, const struct fabric_tables *t, struct 
                         .units = s->q.sus,
                         .seconds = mono_seconds(mono_sub(mono_now(), began)),
                     });
+    *ret = s->q;
     free(s);
 }

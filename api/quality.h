@@ -22,6 +22,10 @@ const struct quality_link_row *quality_link_fill(const struct fabric *f, const s
 
 // Rates tables of f and appends the figures, an object of schema_quality.
 void quality_rate(const struct fabric *f, const struct fabric_tables *t, struct par *par, struct buf *b);
+// The same that leaves the figures too.
+struct route_quality;
+void quality_rate_keep(const struct fabric *f, const struct fabric_tables *t, struct par *par,
+                       struct route_quality *ret, struct buf *b);
 
 // What a job on hosts[0..n-1], in the order of its ranks, meets: an object of schema_job_quality. A host is
 // named as its adapters are ("gpu-0412" of "gpu-0412 mlx5_3"), or by what resolve_element() takes. 0, or

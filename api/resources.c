@@ -123,7 +123,12 @@ const struct resource resource_rows[] = {
     {"POST", "/fabrics/{f}/job-quality", API_READ, ANSWER_OBJECT, 202, false, NULL, &schema_job,
      &schema_job_quality_body, post_job_quality, "rateJob",
      "What a job's rings, trees and all-to-all would meet on the tables in force (a file: on computed ones), "
-     "and the cables to blame"},
+     "and the cables to blame; also with elements failed"},
+    {"POST", "/fabrics/{f}/whatif", API_READ, ANSWER_OBJECT, 202, false, NULL, &schema_job,
+     &schema_whatif_body, post_whatif, "askWhatif",
+     "What would become of the fabric: who is cut off, quality before and after, what would be written; "
+     "nothing "
+     "touches the fabric"},
     {0},
 };
 
@@ -158,6 +163,20 @@ static bool matches(const char *path, const struct uri *u, const char **ret_fabr
 static bool method_fits(const char *row, const char *asked)
 {
     return strcmp(row, asked) == 0 || (strcmp(row, "GET") == 0 && strcmp(asked, "HEAD") == 0);
+}
+
+size_t resource_body_max(const char *method, const char *raw)
+{
+    struct err e = {0};
+    struct uri u;
+    const char *fabric, *arg;
+    if (uri_parse(&u, raw, &e) != 0 || u.num_segments < 2)
+        return BODY_MAX;
+    for (const struct resource *q = resource_rows; q->method != NULL; q++)
+        if (q->body != NULL && q->body->body_max > 0 && method_fits(q->method, method) &&
+            matches(q->path, &u, &fabric, &arg))
+            return q->body->body_max;
+    return BODY_MAX;
 }
 
 // The row, or NULL with an answer: 404, or 405 with the methods there are.

@@ -52,6 +52,7 @@ struct schema {
     size_t size;
     const struct field *field; // ended by name NULL
     bool body;                 // of a request: only fields with need are required
+    size_t body_max;           // its bytes; 0: BODY_MAX
 };
 
 void json_put_string(struct buf *b, const char *s, size_t len); // with the quotes

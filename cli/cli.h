@@ -6,7 +6,7 @@
 //     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
 //     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
 //     focus.c     the focus language                child.c  a private weftd for saved fabrics
-//     status.c show.c sweep.c group.c route.c quality.c job.c event.c change.c sim.c   the commands
+//     status.c show.c sweep.c group.c route.c quality.c job.c whatif.c event.c change.c sim.c   the commands
 //
 // One thread. Handlers return an exit code (enum cli_exit) and have said why on stderr where it is not 0.
 #ifndef WEFT_CLI_CLI_H
@@ -67,6 +67,7 @@ int cmd_route_show(struct cli *c);
 int cmd_route_compute(struct cli *c);
 int cmd_route_quality(struct cli *c);
 int cmd_route_job(struct cli *c);
+int cmd_whatif(struct cli *c);
 int cmd_reroute(struct cli *c);
 int cmd_resweep(struct cli *c);
 int cmd_event(struct cli *c);

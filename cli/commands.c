@@ -63,7 +63,19 @@ const struct option_row option_rows[] = {
      .arg = OPTION_VALUE,
      .value = "ELEMENT",
      .repeat = true,
-     .doc = "take out a node, a link as NODE[PORT], or random:PERCENT:SEED of the trunks; may be repeated"},
+     .doc =
+         "take out a node, a link as NODE[PORT], names as leaf-r1-*, rail=3, or random:PERCENT:SEED of the "
+         "trunks; may be repeated"},
+    {.name = "drain",
+     .arg = OPTION_VALUE,
+     .value = "ELEMENT",
+     .repeat = true,
+     .doc = "the same things stay alive, and traffic keeps off them where it can; may be repeated"},
+    {.name = "add",
+     .arg = OPTION_VALUE,
+     .value = "WHAT",
+     .repeat = true,
+     .doc = "link:A[PORT]-B[PORT], node-like:NODE=NEWNAME, su or su:NUMBER; may be repeated"},
     {.name = "dump-lft",
      .arg = OPTION_VALUE,
      .value = "FILE",
@@ -240,7 +252,7 @@ const struct command_row command_rows[] = {
      .args = "HOSTS [FILE|NAME]",
      .min_args = 1,
      .max_args = 2,
-     .options = "",
+     .options = "fail",
      .run = cmd_route_job,
      .doc = "what a job's rings, trees and all-to-all would meet, and the cables to blame",
      .more = "HOSTS in the order of the job's ranks: gpu-0001,gpu-0007 or gpu-[0001-0064,0100]; @FILE: names "
@@ -251,7 +263,34 @@ const struct command_row command_rows[] = {
              "MEAN, WORST: what a flow gets beside what its hosts' own cables leave it; 1: no cable between\n"
              "switches holds it back. HELD BACK BY: how many cables do, and below the fullest of them.\n"
              "Exit code: 1 when flows do not arrive.\n",
-     .example = "weft route job gpu-[0001-0032]\nweft route job @hosts.txt site.topo\n"},
+     .example = "weft route job gpu-[0001-0032]\nweft route job @hosts.txt site.topo\n"
+                "weft route job @hosts.txt --fail spine-01\n"},
+    {.name = "whatif",
+     .args = "[FILE|NAME]",
+     .max_args = 1,
+     .options = "fail drain add engine",
+     .run = cmd_whatif,
+     .doc = "what failures, maintenance or additions would do; nothing touches the fabric",
+     .more =
+         "Says who would be cut off, proves the routes that the manager would come to, rates them beside "
+         "those\n"
+         "before and the ideal ones, counts what would be written, and names what must not fail too then.\n"
+         "ELEMENT: NODE; NODE[PORT], also NODE[1-4,7]; names with * and ?, also with [PORTS]; fields (rail, "
+         "su,\n"
+         "tier, plane, role, type, name) as rail=3 or role=spine,name=*-0?: switches, unless role or type "
+         "say\n"
+         "adapters; random:PERCENT:SEED of the trunks.\n"
+         "--drain: cables stay alive and carry only what has no other way; a NODE means all its cables.\n"
+         "--add: link:A[PORT]-B[PORT], a cable between free ports; node-like:NODE=NEWNAME, a switch, an "
+         "adapter or\n"
+         "a host (with all its adapters) cabled like NODE to free ports of its neighbours; su or su:NUMBER,\n"
+         "another scalable unit like the largest or this one, on free ports of the switches above. AFTER: "
+         "what\n"
+         "happens when it is plugged in; ACCEPTED: when the blueprint has it and routes are computed anew.\n"
+         "FILE, NAME: as of route compute; without it the fabric as it is now, with its tables in force.\n"
+         "Exit code: 1 when anybody would be cut off, or the routes are not proved.\n",
+     .example = "weft whatif --fail spine-01\nweft whatif --drain 'leaf-su01-rail0[33-48]' --fail spine-02\n"
+                "weft whatif --add su rail-1024\nweft whatif --fail 'role=leaf,rail=3' site.topo -o json\n"},
     {.name = "reroute",
      .args = "",
      .options = "wait",

@@ -145,7 +145,7 @@ static int show_computed(struct cli *c, const char *what, json_t *r)
     } else {
         if (c->out.format == OUT_TABLE) {
             out_paint(&c->out, COLOUR_BOLD, "%s", what);
-            out_printf(&c->out, "  %s engine, %lld hosts, %lld rails", js_str(r, "engine"),
+            out_printf(&c->out, "  %s engine, %lld adapters, %lld rails", js_str(r, "engine"),
                        js_int(now, "hosts"), js_int(now, "rails"));
             out_newline(&c->out);
         }
@@ -189,8 +189,8 @@ static int show_live(struct cli *c, json_t *r)
     }
     if (c->out.format == OUT_TABLE) {
         out_paint(&c->out, COLOUR_BOLD, "%s", c->fabric_name);
-        out_printf(&c->out, "  %s engine, %lld hosts, %lld rails", js_str(r, "engine"), js_int(now, "hosts"),
-                   js_int(now, "rails"));
+        out_printf(&c->out, "  %s engine, %lld adapters, %lld rails", js_str(r, "engine"),
+                   js_int(now, "hosts"), js_int(now, "rails"));
         out_newline(&c->out);
     }
     draw_table(c, now, json_object_get(r, "ideal"), json_object_get(r, "last"));

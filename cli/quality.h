@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between route.c and quality.c: computations and how their figures are shown.
+// Between route.c, job.c, quality.c and whatif.c: computations and how their figures are shown.
 #ifndef WEFT_CLI_QUALITY_H
 #define WEFT_CLI_QUALITY_H
 
@@ -17,6 +17,8 @@ int route_private(struct cli *c, const char *what, double seconds, route_run_fn 
 int route_job(struct cli *c, const char *below, json_t *body, double seconds, json_t **ret);
 // Computes with a weftd of its own, by the options --engine, --fail and --dump-lft.
 int route_compute_private(struct cli *c, const char *what, double seconds, route_show_fn *show);
+json_t *route_failures(struct cli *c);           // what --fail names, a list
+void route_pairs(struct out *o, json_t *result); // all values of an object, by path
 
 // What a pattern's figures say in a line: an object of the few that matter, or a string that says why there
 // are none. The caller's.

@@ -15,6 +15,7 @@
 
 #define POLL_FIRST 0.01
 #define POLL_MAX 0.5
+#define ERR_WHERE_MAX 199 // bytes of a word that come back with an error
 
 static const struct field hop_fields[] = {
     {.key = "hop", .title = "#", .kind = FIELD_NUMBER},
@@ -143,17 +144,23 @@ static void want_tables(struct cli *c, json_t *body, bool private)
     free(cwd);
 }
 
-static json_t *computation(struct cli *c, bool private)
+json_t *route_failures(struct cli *c)
 {
-    json_t *body = json_object(), *fail = json_array();
-    const char *engine = args_value(&c->args, "engine");
-
+    json_t *fail = json_array();
     for (unsigned i = 0; i < c->args.num_given; i++)
         if (strcmp(c->args.given[i].row->name, "fail") == 0)
             json_array_append_new(fail, json_string(c->args.given[i].value));
+    return fail;
+}
+
+static json_t *computation(struct cli *c, bool private)
+{
+    json_t *body = json_object();
+    const char *engine = args_value(&c->args, "engine");
+
     if (engine != NULL)
         json_object_set_new(body, "engine", json_string(engine));
-    json_object_set_new(body, "fail", fail);
+    json_object_set_new(body, "fail", route_failures(c));
     want_tables(c, body, private);
     return body;
 }
@@ -173,11 +180,14 @@ static char *job_path(json_t *begun)
     return buf_take(&b);
 }
 
-static bool is_failed_element(struct cli *c, const char *where)
+static bool is_element(struct cli *c, const char *where)
 {
+    static const char *const names[] = {"fail", "drain", "add"};
     for (unsigned i = 0; i < c->args.num_given; i++)
-        if (strcmp(c->args.given[i].row->name, "fail") == 0 && strcmp(c->args.given[i].value, where) == 0)
-            return true;
+        for (unsigned k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+            if (strcmp(c->args.given[i].row->name, names[k]) == 0 &&
+                strncmp(c->args.given[i].value, where, ERR_WHERE_MAX) == 0)
+                return true;
     return false;
 }
 
@@ -187,7 +197,7 @@ static int job_failed(struct cli *c, json_t *job)
     json_t *e = json_object_get(job, "error");
     const char *text = json_is_object(e) ? js_str(e, "text") : js_str(job, "error");
     const char *where = json_is_object(e) ? js_str(e, "where") : "";
-    if (is_failed_element(c, where) || (where[0] && c->args.command->run == cmd_route_job))
+    if ((where[0] && is_element(c, where)) || (where[0] && c->args.command->run == cmd_route_job))
         return cli_fail(CLI_USAGE, where, "%s", text);
     return cli_fail(CLI_FINDINGS, where[0] ? where : NULL, "the routes could not be computed: %s",
                     text[0] ? text : "weftd does not say why");
@@ -251,6 +261,14 @@ static void flatten(json_t *to, const char *prefix, json_t *v)
             json_array_append_new(to, json_pack("{s:s, s:O}", "key", name, "value", item));
         free(name);
     }
+}
+
+void route_pairs(struct out *o, json_t *r)
+{
+    json_t *pairs = json_array();
+    flatten(pairs, "", r);
+    out_list(o, pair_fields, pairs);
+    json_decref(pairs);
 }
 
 static void value_text(struct buf *b, json_t *v)
@@ -347,10 +365,7 @@ static int show_result(struct cli *c, const char *what, json_t *r)
     if (c->out.format == OUT_JSON) {
         out_json(&c->out, r);
     } else if (c->out.format == OUT_CSV) {
-        json_t *pairs = json_array();
-        flatten(pairs, "", r);
-        out_list(&c->out, pair_fields, pairs);
-        json_decref(pairs);
+        route_pairs(&c->out, r);
     } else {
         draw_result(&c->out, what, r);
     }

@@ -40,7 +40,7 @@ static void test_numbers(void **state)
     struct err e = {0};
     const struct fabric *f = make("rail-64");
     (void)state;
-    const struct fabric *g = compute_number(f, &e);
+    const struct fabric *g = compute_number(f, NULL, &e);
     assert_non_null(g);
     check_numbered(g);
     assert_int_equal(g->top_lid, f->num_nodes);
@@ -56,7 +56,7 @@ static void test_numbers(void **state)
         last = lid;
     }
     // What is numbered needs nothing.
-    assert_null(compute_number(g, &e));
+    assert_null(compute_number(g, NULL, &e));
     assert_int_equal(e.code, 0);
     fabric_unref(g);
     fabric_unref(f);
@@ -66,7 +66,7 @@ static void test_numbers(void **state)
 static void test_duplicates(void **state)
 {
     struct err e = {0};
-    const struct fabric *f = make("rail-64"), *g = compute_number(f, &e);
+    const struct fabric *f = make("rail-64"), *g = compute_number(f, NULL, &e);
     (void)state;
     struct builder *b = builder_from(g);
     uint32_t changed[3], n = 0;
@@ -78,7 +78,7 @@ static void test_duplicates(void **state)
             builder_port(b, g->port[i].node, g->port[i].num, &a);
             changed[n++] = i;
         }
-    const struct fabric *bad = builder_seal(b, 2, NULL), *good = compute_number(bad, &e);
+    const struct fabric *bad = builder_seal(b, 2, NULL), *good = compute_number(bad, NULL, &e);
     assert_non_null(good);
     check_numbered(good);
     for (uint32_t i = 0; i < g->num_ports; i++) {
@@ -93,38 +93,58 @@ static void test_duplicates(void **state)
     fabric_unref(f);
 }
 
-static void test_fails(void **state)
+// The same fabric without these elements; the edit is the caller's.
+static const struct fabric *without(const struct fabric *f, const char *a, const char *b,
+                                    struct fabric_edit *x)
 {
     struct err e = {0};
+    char *words[] = {(char *)a, (char *)b};
+    const struct fabric *g = compute_fail(f, words, b != NULL ? 2 : 1, x, &e);
+    if (g == NULL)
+        fail_msg("%s: %s", a, e.text);
+    return g;
+}
+
+static uint32_t trunks_of(const struct fabric *f, const struct node *n)
+{
+    uint32_t k = 0;
+    for (unsigned i = 1; i <= n->num_ports; i++)
+        k += port_valid(f->port[n->first_port + i].peer);
+    return k;
+}
+
+static void test_fails(void **state)
+{
     const struct fabric *f = make("rail-64");
-    bool *failed = calloc(f->num_nodes, 1);
-    char *link[] = {(char *)"leaf-su01-rail0[1]"}, *node[] = {(char *)"spine-01"};
-    char *random[] = {(char *)"random:50:1"}, *again[] = {(char *)"random:50:1", (char *)"random:50:1"};
+    struct fabric_edit x, y;
     (void)state;
-    const struct fabric *g = compute_fail(f, link, 1, failed, &e);
+    const struct fabric *g = without(f, "leaf-su01-rail0[1]", NULL, &x);
     assert_int_equal(g->num_links, f->num_links - 1);
     assert_int_equal(g->num_nodes, f->num_nodes);
+    fabric_edit_done(&x);
     fabric_unref(g);
-    g = compute_fail(f, node, 1, failed, &e);
-    unsigned trunks = 0;
-    for (uint32_t i = 0; i < f->num_nodes; i++)
-        if (failed[i]) {
-            assert_string_equal(fabric_desc(f, &f->node[i]), "spine-01");
-            for (unsigned k = 1; k <= f->node[i].num_ports; k++)
-                trunks += port_valid(f->port[f->node[i].first_port + k].peer);
-        }
-    assert_true(trunks > 0);
-    assert_int_equal(g->num_links, f->num_links - trunks);
+    g = without(f, "spine-01", "spine-01", &x);
+    assert_int_equal(x.num_dead, 1);
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        if (!x.dead[i])
+            continue;
+        assert_string_equal(fabric_desc(f, &f->node[i]), "spine-01");
+        assert_true(trunks_of(f, &f->node[i]) > 0);
+        assert_int_equal(g->num_links, f->num_links - trunks_of(f, &f->node[i]));
+    }
+    fabric_edit_done(&x);
     fabric_unref(g);
-    g = compute_fail(f, random, 1, failed, &e);
-    const struct fabric *h = compute_fail(f, again, 2, failed, &e); // the same links twice are failed once
+    g = without(f, "random:50:1", NULL, &x);
+    const struct fabric *h =
+        without(f, "random:50:1", "random:50:1", &y); // the same links twice are failed once
     assert_true(g->num_links < f->num_links);
     assert_int_equal(g->num_links, h->num_links);
     for (uint32_t i = 0; i < g->num_ports; i++)
         assert_int_equal(g->port[i].peer.i, h->port[i].peer.i);
+    fabric_edit_done(&x);
+    fabric_edit_done(&y);
     fabric_unref(g);
     fabric_unref(h);
-    free(failed);
     fabric_unref(f);
 }
 
@@ -136,17 +156,17 @@ static void test_bad_elements(void **state)
         "random:x:1", "random:1:1:1", "random:nan:1",         "leaf-su01-rail0[0]",
         "random::1"};
     const struct fabric *f = make("rail-64");
-    bool *failed = calloc(f->num_nodes, 1);
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct err e = {0};
         char *one[] = {(char *)bad[i]};
-        if (compute_fail(f, one, 1, failed, &e) != NULL)
+        struct fabric_edit x;
+        if (compute_fail(f, one, 1, &x, &e) != NULL)
             fail_msg("\"%s\" is taken", bad[i]);
+        fabric_edit_done(&x);
         assert_int_not_equal(e.code, 0);
         assert_int_not_equal(e.text[0], 0);
     }
-    free(failed);
     fabric_unref(f);
 }
 
