@@ -184,6 +184,7 @@ void api_free(struct api *a)
     if (a == NULL)
         return;
     streams_close(a);
+    exports_close(a);
     http_stop(&a->tcp);
     http_stop(&a->local);
     streams_done(a);

@@ -114,6 +114,10 @@ struct api {
         struct job *running;
         struct loop_timer expire;
     } jobs;
+    struct {
+        struct export *first;
+        unsigned count;
+    } exports;
 };
 
 struct request {
@@ -142,6 +146,7 @@ struct request {
     char next[80]; // cursor
     char allow[40];
     struct MHD_Response *response; // made by the handler itself; else from out
+    struct export *suspended;      // the answer is on its way; export.c
 };
 
 // --- http.c ---
@@ -174,6 +179,7 @@ enum answer_kind {
     ANSWER_OBJECT,
     ANSWER_LIST, // paged, JSON or CSV
     ANSWER_RAW,  // what the doc says
+    ANSWER_TEXT,
 };
 struct resource {
     const char *method, *path; // below API_BASE; {f} fabric, {guid}, {id}
@@ -298,6 +304,12 @@ struct computation;
 // Rates tables of v's fabric, then calls quality_rated(). The computation is taken; false with an answer when
 // there are too many.
 bool jobs_rate(struct request *r, struct view *v, const struct computation *given);
+
+// --- export.c ---
+extern const struct param export_params[];
+void get_export(struct request *r);
+void export_answer(struct request *r);
+void exports_close(struct api *a);
 
 // --- render_quality.c ---
 void quality_rated(struct view *v, struct computation *c); // takes the results

@@ -166,9 +166,13 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
         return MHD_YES;
     if (r->body_seen > r->body_max)
         return too_large(r);
+    if (r->suspended != NULL) {
+        export_answer(r);
+        return send_answer(r);
+    }
     r->method = method;
     resource_dispatch(r);
-    return send_answer(r);
+    return r->suspended != NULL ? MHD_YES : send_answer(r);
 }
 
 // Half of the descriptors for each of two listeners, with some left for the rest of the program.

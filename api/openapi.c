@@ -74,6 +74,9 @@ static json_t *content_of(const struct resource *q)
     case ANSWER_LIST:
         return json_pack("{s:{s:o}, s:{s:{s:s}}}", "application/json", "schema", list_of(q->answer),
                          "text/csv", "schema", "type", "string");
+    case ANSWER_TEXT:
+        return json_pack("{s:{s:{s:s}}, s:{s:{s:s}}}", "text/plain", "schema", "type", "string",
+                         "application/json", "schema", "type", "object");
     case ANSWER_RAW:
         break;
     }

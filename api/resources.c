@@ -83,6 +83,10 @@ const struct resource resource_rows[] = {
      "How well the tables in force spread traffic, beside the ideal ones and those before; computed when "
      "first "
      "asked for"},
+    {GET_("/fabrics/{f}/export"), ANSWER_TEXT, 200, false, export_params, NULL, NULL, get_export,
+     "exportFabric",
+     "The fabric in the form of another program. For Slurm all that the blueprint has; else what is there "
+     "now"},
     {GET_("/fabrics/{f}/findings"), ANSWER_LIST, 200, true, NULL, &schema_finding, NULL, get_findings,
      "listFindings", "What is odd about the fabric, errors first"},
     {GET_("/fabrics/{f}/sweeps"), ANSWER_LIST, 200, false, NULL, &schema_sweep, NULL, get_sweeps,

@@ -71,6 +71,7 @@ int cmd_whatif(struct cli *c);
 int cmd_reroute(struct cli *c);
 int cmd_resweep(struct cli *c);
 int cmd_event(struct cli *c);
+int cmd_export(struct cli *c);
 int cmd_sweep(struct cli *c);
 int cmd_finding(struct cli *c);
 int cmd_sim(struct cli *c);

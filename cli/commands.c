@@ -80,6 +80,18 @@ const struct option_row option_rows[] = {
      .arg = OPTION_VALUE,
      .value = "FILE",
      .doc = "write the tables there, in OpenSM's text form"},
+    {.name = "to",
+     .arg = OPTION_VALUE,
+     .value = "FILE",
+     .doc = "write there instead of to stdout; the file is replaced as a whole, or stays as it was"},
+    {.name = "rail",
+     .arg = OPTION_VALUE,
+     .value = "N",
+     .doc = "hosts under their leaves of this rail; without it under their scalable units"},
+    {.name = "match",
+     .arg = OPTION_VALUE,
+     .value = "PATTERN",
+     .doc = "only hosts whose names match, as a shell does"},
     {.name = "follow", .doc = "go on with new events as they come"},
     {.name = "kind",
      .arg = OPTION_VALUE,
@@ -303,6 +315,21 @@ const struct command_row command_rows[] = {
      .run = cmd_resweep,
      .doc = "discover the whole fabric again",
      .example = "weft resweep --wait 60\n"},
+    {.name = "export",
+     .args = "FORM [FILE|NAME]",
+     .min_args = 1,
+     .max_args = 2,
+     .options = "to rail match",
+     .run = cmd_export,
+     .doc = "the fabric in the form of another program",
+     .more =
+         "FORM: slurm (topology.conf), slurm-yaml (topology.yaml, Slurm 25.05 and later: one topology by\n"
+         "scalable units, one for each rail), json (the graph, in node-link form), ibnetdiscover, lst (for\n"
+         "ibdmchk), lft and fdbs (the tables in force, as OpenSM dumps them). For Slurm hosts that are down\n"
+         "are there too; parts that no cable joins get no common switch; an empty file is never written.\n",
+     .example =
+         "weft export slurm --to /etc/slurm/topology.conf && scontrol reconfigure\n"
+         "weft export slurm --rail 0 --match 'gpu-*'\nweft export json rail-256 | jq '.links | length'\n"},
     {.name = "event",
      .args = "",
      .options = "follow kind since limit",

@@ -179,10 +179,10 @@ static enum cli_exit refused(const struct http_reply *r, const char *path, struc
     const char *text = detail && detail[0] ? detail : title;
 
     if (x == CLI_DENIED)
-        err_set(e, -EACCES, path, "%s; root and weftd's own user may do this: sudo weft ...",
+        err_set(e, -EACCES, NULL, "%s; root and weftd's own user may do this: sudo weft ...",
                 text ? text : "not allowed");
     else if (text != NULL)
-        err_set(e, -EREMOTEIO, path, "%s", text);
+        err_set(e, -EREMOTEIO, NULL, "%s", text);
     else
         err_set(e, -EREMOTEIO, path,
                 "weftd answered %ld without saying why; are weft and weftd of one version?", r->status);

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// A fabric in the forms of other programs. A large one takes longer than the loop may: the connection is
+// suspended while a worker writes, and goes on when the text is there.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api_priv.h"
+#include "fabric/writer.h"
+#include "lib/xalloc.h"
+
+#define TEXT_MAX (256u << 20)
+#define AT_ONCE 2 // so that sweeps find a worker
+
+enum form { // as export_forms has them
+    FORM_SLURM,
+    FORM_SLURM_YAML,
+    FORM_JSON,
+    FORM_IBNETDISCOVER,
+    FORM_LST,
+    FORM_LFT,
+    FORM_FDBS,
+};
+static const char *const export_forms[] = {"slurm", "slurm-yaml", "json", "ibnetdiscover",
+                                           "lst",   "lft",        "fdbs", NULL};
+const struct param export_params[] = {
+    {.name = "format",
+     .type = PARAM_ENUM,
+     .name_of = export_forms,
+     .need = true,
+     .doc = "slurm: topology.conf; slurm-yaml: topology.yaml; json: the graph, in node-link form; "
+            "ibnetdiscover; lst: for ibdmchk; lft, fdbs: the tables in force, as OpenSM dumps them"},
+    {.name = "rail",
+     .type = PARAM_INT,
+     .min = 0,
+     .max = RAIL_NONE - 1,
+     .doc = "slurm: hosts lie under their leaves of this rail; when absent under their scalable units"},
+    {.name = "match", .type = PARAM_STR, .doc = "slurm: only hosts whose names match this shell pattern"},
+    {0},
+};
+
+struct export
+{
+    struct export *next;
+    struct api *api;
+    struct request *r; // suspended
+    struct pool_job job;
+    const struct fabric *f;
+    const struct fabric_tables *t;
+    enum form form;
+    char *name, *match;
+    int rail;
+    char *text;
+    size_t len;
+    struct err err;
+    bool over; // the text is there, or never will be
+};
+
+static int put(struct export *x, FILE *out)
+{
+    struct slurm_opts o = {
+        .name = x->name, .rail = x->rail, .yaml = x->form == FORM_SLURM_YAML, .match = x->match};
+    struct slurm_counts counts;
+    switch (x->form) {
+    case FORM_SLURM:
+    case FORM_SLURM_YAML:
+        return write_slurm(x->f, &o, out, &counts, &x->err);
+    case FORM_JSON:
+        return write_graph_json(x->f, x->name, out);
+    case FORM_IBNETDISCOVER:
+        return write_ibnetdiscover(x->f, out);
+    case FORM_LST:
+        return write_lst(x->f, out);
+    case FORM_LFT:
+        return write_lft_dump(x->f, x->t, out);
+    case FORM_FDBS:
+        return write_fdbs(x->f, x->t, out);
+    }
+    return -EINVAL;
+}
+
+static void work(void *arg, struct par *par)
+{
+    struct export *x = arg;
+    FILE *out = open_memstream(&x->text, &x->len);
+    (void)par;
+    int rc = out != NULL ? put(x, out) : -ENOMEM;
+    if (out != NULL && fclose(out) != 0 && rc == 0)
+        rc = -ENOMEM;
+    if (rc != 0 && x->err.code == 0)
+        err_set(&x->err, rc, NULL, "there is no memory for the text");
+}
+
+static void resume(struct export *x)
+{
+    x->over = true;
+    MHD_resume_connection(x->r->conn);
+    http_kick(x->r->listener);
+}
+
+static void done(void *arg)
+{
+    resume(arg);
+}
+
+static void export_free(struct export *x)
+{
+    struct export **at = &x->api->exports.first;
+    while (*at != x)
+        at = &(*at)->next;
+    *at = x->next;
+    x->api->exports.count--;
+    fabric_unref(x->f);
+    tables_unref(x->t);
+    free(x->name);
+    free(x->match);
+    free(x->text);
+    free(x);
+}
+
+// Slurm is told of hosts that are away as well: an empty place is no reason to place jobs apart.
+static const struct fabric *graph_of(const struct view *v, const struct fabric *live, enum form form)
+{
+    struct sm_blueprint b = {0};
+    if (v->src->sm != NULL && (form == FORM_SLURM || form == FORM_SLURM_YAML))
+        sm_get_blueprint(v->src->sm, &b);
+    return b.known != NULL ? b.known : live;
+}
+
+static bool take_tables(struct request *r, struct view *v, struct export *x)
+{
+    const struct fabric_tables *t = view_tables(v);
+    uint64_t line = x->form == FORM_LFT ? 70 : 32;
+    if (t == NULL) {
+        answer_problem(
+            r, 404, "there are no tables in force; \"weft route compute --dump-lft\" writes computed ones");
+        return false;
+    }
+    if ((uint64_t)t->num_switches * t->top_lid * line > TEXT_MAX) {
+        answer_problem(
+            r, 413,
+            "the text would have about %llu MB, more than is made in memory; on the management node "
+            "\"weftd --once --dump-subnet FOLDER\" writes it to files",
+            (unsigned long long)t->num_switches * t->top_lid * line >> 20);
+        return false;
+    }
+    x->t = tables_ref((struct fabric_tables *)t);
+    return true;
+}
+
+static enum form form_of(const char *text)
+{
+    unsigned i = 0;
+    while (strcmp(export_forms[i], text) != 0)
+        i++;
+    return (enum form)i;
+}
+
+void get_export(struct request *r)
+{
+    struct api *a = r->api;
+    struct view *v = view_of(r);
+    const struct fabric *f = v != NULL ? view_fabric(v) : NULL;
+    if (v == NULL)
+        return;
+    if (f == NULL) {
+        answer_problem(r, 503, "the fabric was not looked at yet");
+        return;
+    }
+    if (a->exports.count >= AT_ONCE) {
+        answer_problem(r, 503, "%d exports are being made; try again", AT_ONCE);
+        return;
+    }
+    struct export *x = xcalloc(1, sizeof(*x));
+    *x = (struct export){.next = a->exports.first,
+                         .api = a,
+                         .r = r,
+                         .form = form_of(query_str(r, "format")),
+                         .name = xstrdup(v->src->name),
+                         .match = query_str(r, "match") ? xstrdup(query_str(r, "match")) : NULL,
+                         .rail = (int)query_int(r, "rail", -1),
+                         .job = {.work = work, .done = done, .arg = x}};
+    x->f = fabric_ref(graph_of(v, f, x->form));
+    a->exports.first = x;
+    a->exports.count++;
+    if ((x->form == FORM_LFT || x->form == FORM_FDBS) && !take_tables(r, v, x)) {
+        export_free(x);
+        return;
+    }
+    if (strcmp(r->method, "HEAD") == 0) {
+        export_free(x);
+        r->status = 200;
+        r->type = "text/plain";
+        return;
+    }
+    r->suspended = x;
+    MHD_suspend_connection(r->conn);
+    pool_submit(a->c.pool, &x->job);
+}
+
+// The connection goes on.
+void export_answer(struct request *r)
+{
+    struct export *x = r->suspended;
+    r->suspended = NULL;
+    if (x->err.code != 0)
+        answer_problem(r,
+                       x->err.code == -ENOENT   ? 404
+                       : x->err.code == -EINVAL ? 400
+                                                : 503,
+                       "%s%s%s", x->err.where, x->err.where[0] ? ": " : "", x->err.text);
+    else {
+        r->status = 200;
+        r->type = x->form == FORM_JSON         ? "application/json"
+                  : x->form == FORM_SLURM_YAML ? "application/yaml"
+                                               : "text/plain; charset=utf-8";
+        r->response = MHD_create_response_from_buffer(x->len, x->text, MHD_RESPMEM_MUST_FREE);
+        if (r->response != NULL)
+            x->text = NULL;
+        else
+            answer_problem(r, 503, "there is no memory for the answer");
+    }
+    export_free(x);
+}
+
+// No connection may be suspended when the server stops.
+void exports_close(struct api *a)
+{
+    for (struct export *x = a->exports.first; x != NULL; x = x->next) {
+        if (x->over)
+            continue;
+        pool_cancel(&x->job);
+        err_set(&x->err, -ECANCELED, NULL, "weftd is ending");
+        resume(x);
+    }
+}
