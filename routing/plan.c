@@ -26,9 +26,13 @@
 // left nothing to go by. The new tables themselves are taken as proved. Memory: one
 // table, for the wave of drops, if there is one, and two bytes a change up to LISTED_MAX.
 //
+// With virtual lanes all this is said of each lane by itself, with the packets that may be in it:
+// plan_lanes.c.
+//
 //   plan.c        what changes; the blocks of each wave
 //   plan_mix.c    loops and turns of mixes
 //   plan_order.c  which block goes in which wave
+//   plan_lanes.c  by which lanes packets may come
 #include "routing/plan_priv.h"
 
 #include <errno.h>
@@ -276,6 +280,9 @@ static struct route_plan *make_waves(const struct planning *p)
     uint16_t top = p->old->lids > p->new_tables->lids ? (uint16_t)(p->old->lids - 1) : p->new_tables->top_lid;
     box->a = a;
     plan->entries = p->entries;
+    plan->lanes_changed = p->lanes_changed;
+    plan->num_stale = p->num_stale;
+    plan->stale = arena_memdup(a, p->stale_list, p->num_stale * sizeof(*p->stale_list));
     for (uint32_t lid = 0; lid < p->lids; lid++) {
         plan->unsafe_dests += p->loops[lid] || p->turns[lid] || p->dropped[lid];
         plan->dropped_dests += p->dropped[lid];
@@ -311,6 +318,7 @@ int route_plan_proved(const struct fabric *f, const struct fabric_tables *old, c
     p.turns = ARENA_NEW_N(p.a, p.lids + 1, bool);
     p.dropped = ARENA_NEW_N(p.a, p.lids + 1, bool);
     read_links(&p);
+    plan_lanes_find(&p);
     find_changes(&p);
     if (p.entries > 0) {
         plan_find_mixes(&p);

@@ -86,25 +86,32 @@ static void loop_task(void *arg, unsigned block)
 
 // --- turns ---
 
-static void add_turn(const struct planning *p, uint64_t *dep, uint32_t v, uint8_t in, uint32_t w, uint8_t out)
+static void add_turn(const struct planning *p, uint64_t *const *dep, unsigned lanes, uint32_t v, uint8_t in,
+                     uint32_t w, uint8_t out)
 {
     size_t chan = (size_t)v * p->ports + in;
-    if (plan_far(p, w, out) != NO_SWITCH)
-        dep[chan * p->words + (out - 1u) / 64] |= 1ULL << ((out - 1u) % 64);
+    if (plan_far(p, w, out) == NO_SWITCH)
+        return;
+    for (; lanes; lanes &= lanes - 1)
+        dep[__builtin_ctz(lanes)][chan * p->words + (out - 1u) / 64] |= 1ULL << ((out - 1u) % 64);
 }
 
-bool plan_bad_turn(const struct planning *p, uint32_t v, uint8_t in, uint32_t w, uint8_t out)
+bool plan_bad_turn(const struct planning *p, unsigned lanes, uint32_t v, uint8_t in, uint32_t w, uint8_t out)
 {
     size_t a = (size_t)v * p->ports + in, b = (size_t)w * p->ports + out;
-    if (!p->order || p->dep[a * p->words + (out - 1u) / 64] >> ((out - 1u) % 64) & 1)
-        return false;
-    return p->order[a] >= p->order[b];
+    for (; lanes; lanes &= lanes - 1) {
+        unsigned i = (unsigned)__builtin_ctz(lanes);
+        if (p->order[i] && !(p->dep[i][a * p->words + (out - 1u) / 64] >> ((out - 1u) % 64) & 1) &&
+            p->order[i][a] >= p->order[i][b])
+            return true;
+    }
+    return false;
 }
 
 // Turns that only a mix makes for one destination; returns whether there are any. With `dep` they are added
 // to it, without it the answer is whether one of them must not be. Where switches are to be written from the
 // destination outward, a new entry never leads to an old one that changes.
-static bool mixed_turns(const struct planning *p, uint32_t lid, uint64_t *dep)
+static bool mixed_turns(const struct planning *p, uint32_t lid, uint64_t *const *dep)
 {
     bool any = false;
     for (uint32_t k = 0, v; (v = plan_changing(p, lid, &k)) != NO_SWITCH;) {
@@ -118,10 +125,44 @@ static bool mixed_turns(const struct planning *p, uint32_t lid, uint64_t *dep)
             if (out[0] == out[1] || plan_far(p, w, out[1 - i]) == NO_SWITCH)
                 continue;
             if (dep) {
-                add_turn(p, dep, v, ports[i], w, out[1 - i]);
+                add_turn(p, dep, 1, v, ports[i], w, out[1 - i]);
                 any = true;
             } else {
-                any |= plan_bad_turn(p, v, ports[i], w, out[1 - i]);
+                any |= plan_bad_turn(p, 1, v, ports[i], w, out[1 - i]);
+            }
+        }
+    }
+    return any;
+}
+
+// The same with lanes. Packets of a lane may come by entries that do not change in a mix only, as switches
+// before have sent them there: a turn is a mix's for the lanes that it has in neither table. With `dep` all
+// are added to it. Without it *ret_stuck says whether one of them must not be that no order of these two
+// switches prevents.
+static bool mixed_lane_turns(const struct planning *p, const struct plan_lanes *l, uint32_t lid,
+                             uint64_t *const *dep, bool *ret_stuck)
+{
+    bool any = false;
+    *ret_stuck = false;
+    for (uint32_t v = 0; v < p->n; v++) {
+        uint8_t in[2] = {plan_old(p, v, lid), plan_new(p, v, lid)};
+        for (unsigned i = 0; i < (in[0] == in[1] ? 1 : 2); i++) {
+            uint32_t w = plan_far(p, v, in[i]);
+            if (w == NO_SWITCH)
+                continue;
+            uint8_t out[2] = {plan_old(p, w, lid), plan_new(p, w, lid)};
+            for (unsigned k = 0; k < (out[0] == out[1] ? 1 : 2); k++) {
+                bool old = in[i] == in[0] && out[k] == out[0], new = in[i] == in[1] && out[k] == out[1];
+                unsigned lanes = l->mix[v] & ~((old ? l->old[v] : 0u) | (new ? l->new[v] : 0u));
+                if (lanes == 0 || plan_far(p, w, out[k]) == NO_SWITCH ||
+                    (p->loops[lid] && !old && !new &&i == 1))
+                    continue;
+                if (dep) {
+                    add_turn(p, dep, lanes, v, in[i], w, out[k]);
+                } else if (plan_bad_turn(p, lanes, v, in[i], w, out[k])) {
+                    any = true;
+                    *ret_stuck |= old || new;
+                }
             }
         }
     }
@@ -145,17 +186,39 @@ static bool turn_of(const struct planning *p, uint32_t v, uint32_t lid, bool old
     return plan_far(p, ret->w, ret->out) != NO_SWITCH;
 }
 
+static void table_lane_turns(const struct planning *p, uint64_t *const *old_dep, uint64_t *const *new_dep)
+{
+    struct arena *a = arena_new();
+    struct plan_lanes l;
+    struct turn t;
+    plan_lanes_init(p, &l, a);
+    for (uint32_t lid = 0; lid < p->lids; lid++) {
+        plan_lanes_at(p, &l, lid);
+        for (uint32_t v = 0; v < p->n; v++) {
+            if (turn_of(p, v, lid, true, &t))
+                add_turn(p, old_dep, l.old[v], v, t.in, t.w, t.out);
+            if (turn_of(p, v, lid, false, &t))
+                add_turn(p, new_dep, l.new[v], v, t.in, t.w, t.out);
+        }
+    }
+    arena_free(a);
+}
+
 // By blocks, as the entries of a switch and its neighbours for a block lie in a few cache lines.
-static void table_turns(const struct planning *p, uint64_t *old_dep, uint64_t *new_dep)
+static void table_turns(const struct planning *p, uint64_t *const *old_dep, uint64_t *const *new_dep)
 {
     struct turn t;
+    if (p->lanes) {
+        table_lane_turns(p, old_dep, new_dep);
+        return;
+    }
     for (uint32_t lid0 = 0; lid0 < p->lids; lid0 += LFT_BLOCK) {
         for (uint32_t v = 0; v < p->n; v++) {
             for (uint32_t lid = lid0; lid < lid0 + LFT_BLOCK; lid++) {
                 if (turn_of(p, v, lid, true, &t))
-                    add_turn(p, old_dep, v, t.in, t.w, t.out);
+                    add_turn(p, old_dep, 1, v, t.in, t.w, t.out);
                 if (turn_of(p, v, lid, false, &t))
-                    add_turn(p, new_dep, v, t.in, t.w, t.out);
+                    add_turn(p, new_dep, 1, v, t.in, t.w, t.out);
             }
         }
     }
@@ -168,9 +231,10 @@ static uint32_t num_changing(const struct planning *p, uint32_t lid)
 
 // Old turns that differ from the new ones', at switches that change and into them, or, where those are many,
 // all: added to dep, or, without it, whether one of them must not be.
-static bool old_turns(const struct planning *p, uint32_t lid, uint64_t *dep)
+static bool old_turns(const struct planning *p, const struct plan_lanes *l, uint32_t lid,
+                      uint64_t *const *dep)
 {
-    bool bad = false, all = num_changing(p, lid) * p->ports > p->n;
+    bool bad = false, all = p->lanes || num_changing(p, lid) * p->ports > p->n;
     uint32_t ways = all ? 1 : p->ports;
     struct turn t;
     for (uint32_t k = 0, v;
@@ -181,9 +245,9 @@ static bool old_turns(const struct planning *p, uint32_t lid, uint64_t *dep)
                 !turn_of(p, x, lid, true, &t))
                 continue;
             if (dep)
-                add_turn(p, dep, x, t.in, t.w, t.out);
+                add_turn(p, dep, l->old[x], x, t.in, t.w, t.out);
             else
-                bad |= plan_bad_turn(p, x, t.in, t.w, t.out);
+                bad |= plan_bad_turn(p, l->old[x], x, t.in, t.w, t.out);
         }
     }
     return bad;
@@ -223,68 +287,107 @@ static bool sort_channels(const struct planning *p, const uint64_t *dep, const u
 
 // An order of channels that the turns of both tables keep to; else one that the new tables' turns keep to, if
 // the old ones were free of cycles too: then what turns against it in the old tables goes first. False when
-// there is none of either kind, or when the mixes do not matter.
-static bool order_with(struct planning *p, uint64_t *dep, uint64_t *new_dep, bool old_sound, uint32_t *order)
+// there is none of either kind, or when the mixes do not matter. dep: of the old tables.
+static bool order_with(struct planning *p, uint32_t lane, uint64_t *dep, uint64_t *new_dep, bool old_sound,
+                       uint32_t *order)
 {
     for (size_t i = 0; i < (size_t)p->n * p->ports * p->words; i++)
         dep[i] |= new_dep[i];
-    p->dep = dep;
-    if (sort_channels(p, dep, p->mix, order))
+    p->dep[lane] = dep;
+    if (sort_channels(p, dep, p->mix[lane], order))
         return false;
     if (sort_channels(p, dep, NULL, order))
         return true;
-    p->dep = new_dep;
-    p->stale = old_sound && sort_channels(p, new_dep, NULL, order);
-    return p->stale;
+    p->dep[lane] = new_dep;
+    p->stale[lane] = old_sound && sort_channels(p, new_dep, NULL, order);
+    return p->stale[lane];
 }
 
-static bool find_order(struct planning *p, uint32_t *order)
+static void sets_new(const struct planning *p, uint64_t **ret)
+{
+    for (uint32_t i = 0; i < p->num_lanes; i++)
+        ret[i] = ARENA_NEW_N(p->a, (size_t)p->n * p->ports * p->words + 1, uint64_t);
+}
+
+// Whether some lane has an order to keep.
+static bool find_orders(struct planning *p, const struct plan_lanes *l)
 {
     size_t size = (size_t)p->n * p->ports * p->words;
-    const uint64_t *proved = p->state ? vstate_turns(p->state, p->n, p->ports, p->words) : NULL;
-    uint64_t *new_dep = ARENA_NEW_N(p->a, size + 1, uint64_t), *dep = ARENA_NEW_N(p->a, size + 1, uint64_t);
+    const uint64_t *proved = p->state && !p->lanes ? vstate_turns(p->state, p->n, p->ports, p->words) : NULL;
+    uint64_t *new_dep[LANES_MAX], *dep[LANES_MAX];
+    uint32_t *order = ARENA_NEW_N(p->a, (size_t)p->n * p->ports + 1, uint32_t);
+    bool any = false;
+    sets_new(p, new_dep);
+    sets_new(p, dep);
     if (proved && sort_channels(p, proved, NULL, order)) {
-        memcpy(new_dep, proved, size * sizeof(*proved));
+        memcpy(new_dep[0], proved, size * sizeof(*proved));
         for (uint32_t lid = 1; lid < p->lids; lid++) {
             if (p->changed[lid] & OLD_SENDS)
-                old_turns(p, lid, dep);
+                old_turns(p, l, lid, dep);
         }
-        return order_with(p, dep, new_dep, true, order);
+        any = order_with(p, 0, dep[0], new_dep[0], true, order);
+        p->order[0] = any ? order : NULL;
+        return any;
     }
     // What a proof leaves may be more than there need be: the tables themselves decide.
     table_turns(p, dep, new_dep);
-    bool old_sound = sort_channels(p, dep, NULL, order);
-    return order_with(p, dep, new_dep, old_sound, order);
+    for (uint32_t i = 0; i < p->num_lanes; i++) {
+        bool old_sound = sort_channels(p, dep[i], NULL, order);
+        if (!order_with(p, i, dep[i], new_dep[i], old_sound, order))
+            continue;
+        any = true;
+        p->order[i] = order;
+        order = ARENA_NEW_N(p->a, (size_t)p->n * p->ports + 1, uint32_t);
+    }
+    return any;
 }
 
 static void turn_task(void *arg, unsigned block)
 {
     struct planning *p = arg;
+    struct arena *a = NULL;
+    struct plan_lanes l;
+    bool stale = false;
+    for (uint32_t i = 0; i < p->num_lanes; i++)
+        stale |= p->stale[i];
     for (uint32_t lid = block * LFT_BLOCK; lid < (block + 1) * LFT_BLOCK; lid++) {
-        if (p->stale && (p->changed[lid] & OLD_SENDS))
-            p->dropped[lid] = old_turns(p, lid, NULL);
+        if (!(p->changed[lid] == MIXES || (stale && p->changed[lid] & OLD_SENDS)))
+            continue;
+        if (!a) {
+            a = arena_new();
+            plan_lanes_init(p, &l, a);
+        }
+        plan_lanes_at(p, &l, lid);
+        if (stale && p->changed[lid] & OLD_SENDS)
+            p->dropped[lid] = old_turns(p, &l, lid, NULL);
         if (p->changed[lid] == MIXES && !p->dropped[lid])
-            p->turns[lid] = mixed_turns(p, lid, NULL);
+            p->turns[lid] =
+                p->lanes ? mixed_lane_turns(p, &l, lid, NULL, &p->dropped[lid]) : mixed_turns(p, lid, NULL);
     }
+    arena_free(a);
 }
 
 static void check_turns(struct planning *p)
 {
-    size_t chans = (size_t)p->n * p->ports;
+    struct arena *a = arena_new();
+    struct plan_lanes l;
+    bool stuck;
     uint64_t swap = 0; // what old and new turns make together, mixes or not
-    p->mix = ARENA_NEW_N(p->a, chans * p->words + 1, uint64_t);
+    plan_lanes_init(p, &l, a);
+    sets_new(p, p->mix);
     for (uint32_t lid = 1; lid < p->lids; lid++) {
-        if (p->changed[lid] == MIXES)
-            mixed_turns(p, lid, p->mix);
+        if (p->changed[lid] == MIXES) {
+            plan_lanes_at(p, &l, lid);
+            if (p->lanes)
+                mixed_lane_turns(p, &l, lid, p->mix, &stuck);
+            else
+                mixed_turns(p, lid, p->mix);
+        }
         swap |= p->changed[lid] & OLD_SENDS;
     }
-    if (!swap)
-        return;
-    uint32_t *order = ARENA_NEW_N(p->a, chans + 1, uint32_t);
-    if (!find_order(p, order))
-        return;
-    p->order = order;
-    plan_run(p, p->blocks, turn_task);
+    if (swap && find_orders(p, &l))
+        plan_run(p, p->blocks, turn_task);
+    arena_free(a);
 }
 
 void plan_find_mixes(struct planning *p)

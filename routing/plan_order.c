@@ -31,6 +31,7 @@ struct ordering {
         uint8_t level;
     } * raised;
     uint32_t num_raised, cap_raised;
+    struct plan_lanes lanes; // of the destination at hand
     struct arena *a;
 };
 
@@ -128,7 +129,7 @@ static bool order_turns(struct ordering *o, uint32_t v, uint32_t lid)
             continue;
         uint8_t out[2] = {plan_old(p, w, lid), plan_new(p, w, lid)};
         if (out[0] == out[1] || plan_far(p, w, out[1 - i]) == NO_SWITCH ||
-            !plan_bad_turn(p, v, ports[i], w, out[1 - i]))
+            !plan_bad_turn(p, o->lanes.mix[v], v, ports[i], w, out[1 - i]))
             continue;
         if (!(i == 0 ? put_before(o, v, w) : put_before(o, w, v)))
             return false;
@@ -149,7 +150,8 @@ static bool order_lid(struct ordering *o, uint32_t lid)
 }
 
 // Whether the waves keep what they promise, looked at without the reasoning above.
-static bool keeps(const struct planning *p, struct plan_search *w, uint32_t lid, uint32_t levels)
+static bool keeps(const struct planning *p, struct plan_search *w, const struct plan_lanes *l, uint32_t lid,
+                  uint32_t levels)
 {
     const uint8_t *level = p->level + (size_t)(lid / LFT_BLOCK) * p->n;
     for (uint32_t i = 0; i < levels; i++) {
@@ -164,7 +166,8 @@ static bool keeps(const struct planning *p, struct plan_search *w, uint32_t lid,
                 continue;
             uint8_t out = i == 0 ? plan_new(p, x, lid) : plan_old(p, x, lid);
             bool never = i == 0 ? level[v] < level[x] : level[x] < level[v];
-            if (!never && plan_far(p, x, out) != NO_SWITCH && plan_bad_turn(p, v, ports[i], x, out))
+            if (!never && plan_far(p, x, out) != NO_SWITCH &&
+                plan_bad_turn(p, l->mix[v], v, ports[i], x, out))
                 return false;
         }
     }
@@ -189,12 +192,14 @@ static void order_task(void *arg, unsigned block)
     struct ordering o = {.p = p, .level = p->level + (size_t)block * p->n, .a = a, .num_edges = 1};
     struct plan_search w;
     plan_search_init(p, &w, a);
+    plan_lanes_init(p, &o.lanes, a);
     o.head = ARENA_NEW_N(a, p->n + 1, uint32_t);
     for (uint32_t lid = lid0; lid < lid0 + LFT_BLOCK; lid++) {
         if (!ordered(p, lid))
             continue;
         uint32_t edges = o.num_edges;
         o.num_raised = 0;
+        plan_lanes_at(p, &o.lanes, lid);
         if (!order_lid(&o, lid)) {
             take_back(&o, edges);
             p->dropped[lid] = true;
@@ -205,8 +210,10 @@ static void order_task(void *arg, unsigned block)
             levels = o.level[s] + 1u;
     }
     for (uint32_t lid = lid0; lid < lid0 + LFT_BLOCK; lid++) {
-        if (ordered(p, lid))
-            p->dropped[lid] = !keeps(p, &w, lid, levels);
+        if (!ordered(p, lid))
+            continue;
+        plan_lanes_at(p, &o.lanes, lid);
+        p->dropped[lid] = !keeps(p, &w, &o.lanes, lid, levels);
     }
     arena_free(a);
 }

@@ -26,11 +26,21 @@ struct planning {
     bool *loops;      // per LID: some mix of old and new has a loop
     bool *turns;      // per LID: some mix turns against the order of channels
     bool *dropped;    // per LID: gets LFT_DROP first
-    // Turns. A channel is a directed cable; bit port - 1 of its set: left by that port next.
-    uint64_t *dep;   // [channel * words]: turns of both tables, or see stale
-    uint64_t *mix;   // the same, of mixes
-    bool stale;      // dep and order are those of the new tables alone
-    uint32_t *order; // per channel: topological position; NULL: turns need not be looked at
+    // Lanes, where either tables have some; else there is one, 0, and packets of all pairs go by it.
+    bool lanes;
+    uint32_t num_lanes;
+    const struct fabric_lanes *old_lanes, *new_lanes; // NULL: all is lane 0
+    bool *ends;                                       // per switch: it has end nodes
+    uint32_t *end;                                    // per LID: the switch that it hangs on, NO_SWITCH
+    uint64_t *stale_pair;                             // a bit [a * switches + b]: see plan_lanes.c; NULL
+    struct route_pair *stale_list;
+    uint32_t num_stale;
+    uint64_t lanes_changed;
+    // Turns, by lane. A channel is a directed cable; bit port - 1 of its set: left by that port next.
+    uint64_t *dep[LANES_MAX];   // [channel * words]: turns of both tables, or see stale
+    uint64_t *mix[LANES_MAX];   // the same, of mixes
+    bool stale[LANES_MAX];      // dep and order are those of the new tables alone
+    uint32_t *order[LANES_MAX]; // per channel: topological position; NULL: turns need not be looked at
 };
 #define LEVEL_SAME 0xff
 #define CHANGED 1
@@ -103,8 +113,20 @@ void plan_search_init(const struct planning *p, struct plan_search *w, struct ar
 // be there while that wave is written.
 bool plan_has_loop(const struct planning *p, struct plan_search *w, uint32_t lid, uint32_t wave);
 void plan_find_mixes(struct planning *p); // fills loops, turns, order
-// Whether v's entry (old or new) and then w's (the other) make a turn that must not be.
-bool plan_bad_turn(const struct planning *p, uint32_t v, uint8_t in, uint32_t w, uint8_t out);
+// Whether v's entry (old or new) and then w's (the other) make a turn that must not be, in some of the lanes.
+bool plan_bad_turn(const struct planning *p, unsigned lanes, uint32_t v, uint8_t in, uint32_t w, uint8_t out);
+
+// plan_lanes.c. Lanes of the packets to one LID that may come by, per switch, a bit each: by the old entries,
+// by the new ones, by any of both.
+struct plan_lanes {
+    const uint8_t *old, *new, *mix;
+    // work space
+    uint8_t *by[3], *waiting;
+    uint32_t *queue;
+};
+void plan_lanes_init(const struct planning *p, struct plan_lanes *l, struct arena *a);
+void plan_lanes_at(const struct planning *p, struct plan_lanes *l, uint32_t lid);
+void plan_lanes_find(struct planning *p); // fills what the planning says of lanes
 
 // plan_order.c: fills level and dropped.
 void plan_order(struct planning *p);

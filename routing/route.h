@@ -99,6 +99,9 @@ enum route_avoided {
 struct route_avoid *route_avoid_new(const struct fabric *f, const port_id *port, size_t n);
 void route_avoid_free(struct route_avoid *x); // NULL is fine
 enum route_avoided route_avoid_how(const struct route_avoid *x, port_id p);
+// The fabric as multicast should see it: without what is spared, and without the cables of sunk switches that
+// have no end nodes. Same ids. One reference.
+const struct fabric *route_avoid_open(const struct route_avoid *x);
 // x: of this live fabric; NULL = nothing.
 int route_repair_avoiding(const struct route_base *b, const struct fabric *live, const struct route_avoid *x,
                           struct par *par, struct route_result *ret, struct err *e);
@@ -196,6 +199,14 @@ struct route_plan {
     bool drops;             // wave 0 only takes entries away: drops, or switches of which nothing is known
     uint32_t unsafe_dests;  // destinations that may not be written in any order
     uint32_t dropped_dests; // of these, destinations that get LFT_DROP first
+    // Tables with lanes. Hosts go on by the lane that they were told until they ask anew (ClientReregister),
+    // so both count from the first wave on; for pairs of switches where that cannot be, the old one does not:
+    // what they send by it over the new way may wait in a circle, together with what others send.
+    uint64_t lanes_changed; // pairs with another lane: to be told, and answered so, after the last wave
+    uint32_t num_stale;     // of these, pairs where that cannot be
+    struct route_pair {
+        uint32_t a, b; // dense switch numbers
+    } * stale;
 };
 // old: what the switches hold now (same fabric); known: per switch, whether old is known (NULL = all known);
 // an unknown switch is written whole. blank: per switch, whether it forwards nothing now (LinearFDBTop 0):

@@ -165,6 +165,11 @@ int rsssp_compute(const struct rgraph *g, const struct rorder *o, const struct r
 int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, const struct fabric *live,
                struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret, uint64_t *ret_moved,
                struct err *e);
+// Which pairs of switches may not go by their lane of `old` over tables t any more, while t's own lanes are
+// in use by all, since some of them would close a cycle: a bit [a * switches + b] for each, both ways round
+// (room for all, zero before); their number. NULL for either lanes: all is lane 0.
+uint64_t rsssp_stale(const struct fabric *f, const struct fabric_tables *t, const struct fabric_lanes *old,
+                     uint64_t *ret);
 // What sssp may use of the lanes that opts and the cables between switches allow.
 uint32_t rsssp_lanes(const struct fabric *f, const struct route_opts *opts);
 

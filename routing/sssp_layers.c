@@ -35,30 +35,34 @@ void slayers_add(struct slayers *k, uint32_t from, uint32_t to)
     }
 }
 
-// False when the entries do not lead there.
+// False when some entries do not lead there.
 static bool one_way(struct slayers *k, uint32_t from, uint32_t to)
 {
     const struct sgraph *x = k->x;
     const struct rgraph *g = x->g;
+    bool arrive = true;
     for (uint32_t i = g->doff[x->sw[to]]; i < g->doff[x->sw[to] + 1]; i++) {
         uint16_t lid = g->d[i].lid;
         uint32_t before = ID_NONE, hops = 0;
         for (uint32_t s = from; s != to; s = x->peer[before]) {
             uint32_t c = k->chan[(size_t)s * 256 + tables_port(k->t, x->sw[s], lid)];
-            if (c == ID_NONE || hops++ == x->n)
-                return false;
+            if (c == ID_NONE || hops++ == x->n) {
+                arrive = false;
+                break;
+            }
             if (before != ID_NONE)
                 slayers_add(k, before, c);
             before = c;
         }
     }
-    return true;
+    return arrive;
 }
 
 bool slayers_pair(struct slayers *k, uint32_t a, uint32_t b)
 {
     slayers_clear(k);
-    return one_way(k, a, b) && one_way(k, b, a);
+    bool there = one_way(k, a, b);
+    return one_way(k, b, a) && there;
 }
 
 // --- one lane's order ---

@@ -126,6 +126,64 @@ static void keep_unconnected(struct smend *m, uint32_t max)
     }
 }
 
+// --- together ---
+
+static bool absent(const struct fabric *was, const struct fabric *live, uint32_t lid, uint32_t *ret_sw)
+{
+    uint32_t sw;
+    uint8_t port;
+    if (was->lid_port[lid] == ID_NONE || (lid <= live->top_lid && live->lid_port[lid] != ID_NONE) ||
+        !rattachment(was, was->lid_port[lid], &sw, &port))
+        return false;
+    const struct node *n = fabric_by_guid(live, fabric_switch(was, sw)->guid);
+    *ret_sw = n && n->type == NODE_SWITCH ? n->sw : ID_NONE;
+    return *ret_sw != ID_NONE;
+}
+
+// LIDs that are down count where they hung: they come back to the entries that they have now.
+static void add_absent(struct rgraph *g, const struct fabric *was, struct arena *a)
+{
+    uint32_t *more = ARENA_NEW_N(a, g->n + 2, uint32_t), num = 0, sw;
+    for (uint32_t lid = 1; lid <= was->top_lid; lid++) {
+        if (absent(was, g->f, lid, &sw)) {
+            more[sw]++;
+            num++;
+        }
+    }
+    if (num == 0)
+        return;
+    uint32_t *off = ARENA_NEW_N(a, g->n + 1, uint32_t), *fill = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    struct rdest *d = ARENA_NEW_N(a, g->doff[g->n] + num + 1, struct rdest);
+    for (uint32_t s = 0, at = 0; s < g->n; s++) {
+        uint32_t has = g->doff[s + 1] - g->doff[s];
+        memcpy(d + at, g->d + g->doff[s], has * sizeof(*d));
+        fill[s] = at + has;
+        at += has + more[s];
+        off[s + 1] = at;
+    }
+    for (uint32_t lid = 1; lid <= was->top_lid; lid++) {
+        if (absent(was, g->f, lid, &sw))
+            d[fill[sw]++] = (struct rdest){.lid = (uint16_t)lid};
+    }
+    g->doff = off;
+    g->d = d;
+}
+
+// So do their cables.
+static void add_ends(struct smend *m)
+{
+    struct sgraph *x = &m->x;
+    for (uint32_t i = 0; i < m->was->num_ports; i++) {
+        const struct port *p = &m->was->port[i];
+        const struct node *sw = fabric_peer_node(m->was, p);
+        if (!sw || sw->type != NODE_SWITCH || fabric_node(m->was, p->node)->type == NODE_SWITCH)
+            continue;
+        const struct node *n = fabric_by_guid(m->f, sw->guid);
+        if (n && n->type == NODE_SWITCH)
+            x->ends[x->at[n->sw]]++;
+    }
+}
+
 int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, const struct fabric *live,
                struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret, uint64_t *ret_moved,
                struct err *e)
@@ -135,7 +193,9 @@ int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, cons
     struct rgraph g;
     uint64_t moved = 0;
     rgraph_build(live, a, &g);
+    add_absent(&g, was, a);
     sgraph_build(&m.x, &g, a);
+    add_ends(&m);
     slayers_init(&m.k, &m.x, t, a);
     match(&m, a);
     m.old = ideal->lanes ? lanes_copy_for(ideal->lanes, was, live) : lanes_new(live->num_switches);
@@ -160,4 +220,41 @@ int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, cons
     lanes_unref(m.old);
     arena_free(a);
     return rc;
+}
+
+// --- lanes of before over tables of now ---
+
+uint64_t rsssp_stale(const struct fabric *f, const struct fabric_tables *t, const struct fabric_lanes *old,
+                     uint64_t *ret)
+{
+    struct arena *a = arena_new();
+    struct rgraph g;
+    struct sgraph x;
+    struct slayers k;
+    uint64_t num = 0;
+    rgraph_build(f, a, &g);
+    sgraph_build(&x, &g, a);
+    slayers_init(&k, &x, t, a);
+    while (k.num < LANES_MAX)
+        slayers_begin(&k);
+    for (int pass = 0; pass < 2; pass++) { // all by their own lanes, then those that moved by the old one
+        for (uint32_t s = 0; s < x.n; s++) {
+            for (uint32_t d = s + 1; d < x.n; d++) {
+                unsigned now = t->lanes ? lanes_get(t->lanes, x.sw[s], x.sw[d]) : 0;
+                unsigned was = old ? lanes_get(old, x.sw[s], x.sw[d]) : 0, lane = pass == 0 ? now : was;
+                if (!spair_talks(&x, s, d) || lane >= LANES_MAX || now >= LANES_MAX ||
+                    (pass == 1 && was == now))
+                    continue;
+                slayers_pair(&k, s, d);
+                if (slayers_try(&k, lane) || pass == 0)
+                    continue;
+                size_t there = (size_t)x.sw[s] * x.n + x.sw[d], back = (size_t)x.sw[d] * x.n + x.sw[s];
+                ret[there / 64] |= 1ULL << (there % 64);
+                ret[back / 64] |= 1ULL << (back % 64);
+                num++;
+            }
+        }
+    }
+    arena_free(a);
+    return num;
 }

@@ -110,7 +110,7 @@ struct slayers {
 };
 void slayers_init(struct slayers *k, const struct sgraph *x, const struct fabric_tables *t, struct arena *a);
 void slayers_begin(struct slayers *k); // one more lane, empty
-// The dependencies of a pair, both ways and of all LIDs. False when entries do not lead there.
+// The dependencies of a pair, both ways and of all LIDs. False when some entries do not lead there.
 bool slayers_pair(struct slayers *k, uint32_t a, uint32_t b);
 bool slayers_try(struct slayers *k, uint32_t lane); // puts them into a lane, if that gets no cycle by it
 // The same by hand: none; one more, of a channel on one of those that its end is left by.

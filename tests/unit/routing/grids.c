@@ -217,6 +217,10 @@ static bool cyclic_from(struct judge *j, uint32_t start, uint8_t *seen, uint32_t
                 return false;
             continue;
         }
+        if (!(j->dep[c][i / 64] >> (i % 64))) {
+            at[top] = (uint16_t)((i / 64 + 1) * 64);
+            continue;
+        }
         at[top]++;
         if (!(j->dep[c][i / 64] >> (i % 64) & 1))
             continue;
@@ -288,4 +292,42 @@ void grids_judge(const struct fabric *f, const struct fabric_tables *t, uint32_t
         assert_false(p.credit_loop);
         assert_int_equal(p.unreached, 0);
     }
+}
+
+bool grids_lanes_hold(const struct fabric *f, const struct fabric_tables *t, const uint8_t *may)
+{
+    struct judge j;
+    bool hold = true;
+    judge_init(&j, f);
+    uint8_t used = 0;
+    for (size_t i = 0; i < (size_t)j.n * j.n; i++)
+        used |= may[i];
+    for (int lane = 0; lane < LANES_MAX && hold; lane++) {
+        if (!(used >> lane & 1))
+            continue;
+        memset(j.dep, 0, (size_t)j.n * 256 * sizeof(*j.dep));
+        for (uint32_t lid = 1; lid <= f->top_lid; lid++) {
+            const struct port *p = f->lid_port[lid] == ID_NONE ? NULL : &f->port[f->lid_port[lid]];
+            const struct node *at = p ? fabric_node(f, p->node) : NULL;
+            if (at && at->type != NODE_SWITCH)
+                at = fabric_peer_node(f, p);
+            for (uint32_t s = 0; at && at->type == NODE_SWITCH && s < j.n; s++) {
+                uint32_t before = ID_NONE, hops = 0;
+                if (!(may[(size_t)s * j.n + at->sw] >> lane & 1))
+                    continue;
+                for (uint32_t v = s; v != at->sw && hops <= j.n; hops++) {
+                    uint8_t out = tables_port(t, v, (uint16_t)lid);
+                    if (j.far[v * 256 + out] == ID_NONE)
+                        break;
+                    if (before != ID_NONE)
+                        j.dep[before][out / 64] |= 1ULL << (out % 64);
+                    before = v * 256 + out;
+                    v = j.far[before];
+                }
+            }
+        }
+        hold = !cyclic(&j);
+    }
+    judge_done(&j);
+    return hold;
 }

@@ -28,5 +28,8 @@ const struct fabric *grids_dragonfly(unsigned a, unsigned h, unsigned num_hosts)
 // Every pair that cables join by a path at most so much longer than the shortest, all lanes there and without
 // a cycle; the proof says the same. Fails the test otherwise.
 void grids_judge(const struct fabric *f, const struct fabric_tables *t, uint32_t longer);
+// Whether no lane has a cycle, whatever the tables are good for, with these bits of lanes in use from switch
+// (row) to LIDs on another.
+bool grids_lanes_hold(const struct fabric *f, const struct fabric_tables *t, const uint8_t *may);
 
 #endif

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/err.h"
+#include "lib/xalloc.h"
 #include "tests/unit/routing/grids.h"
 
 struct base {
@@ -216,11 +217,264 @@ static void test_small_changes(void **state)
     small(rig_random(&r, 60, 90), "random graph", 3, 4);
 }
 
+// --- waves ---
+
+// Bits of lanes that are in use: the old ones, without those of stale pairs, and, after the waves, the new
+// ones.
+static uint8_t *in_use(const struct fabric *f, const struct fabric_tables *old,
+                       const struct fabric_tables *now, const struct route_plan *p, bool after)
+{
+    uint32_t n = old->num_switches;
+    uint8_t *may = xcalloc((size_t)n * n + 1, 1);
+    bool *ends = xcalloc(n + 1, 1);
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct node *far = fabric_peer_node(f, &f->port[i]);
+        if (far && far->type == NODE_SWITCH && fabric_node(f, f->port[i].node)->type != NODE_SWITCH)
+            ends[far->sw] = true;
+    }
+    for (uint32_t a = 0; a < n; a++) {
+        for (uint32_t b = 0; b < n; b++) {
+            if (!ends[a] && !ends[b])
+                continue;
+            unsigned was = old->lanes ? lanes_get(old->lanes, a, b) : 0;
+            unsigned is = now->lanes ? lanes_get(now->lanes, a, b) : 0;
+            may[a * n + b] =
+                (uint8_t)((was < LANES_MAX ? 1u << was : 0) | (after && is < LANES_MAX ? 1u << is : 0));
+        }
+    }
+    for (uint32_t i = 0; i < p->num_stale; i++) {
+        uint32_t a = p->stale[i].a, b = p->stale[i].b;
+        assert_true(a < n && b < n && a != b);
+        may[a * n + b] = may[b * n + a] =
+            (uint8_t)(after ? 1u << (now->lanes ? lanes_get(now->lanes, a, b) : 0) : 0);
+    }
+    free(ends);
+    return may;
+}
+
+struct waves {
+    uint64_t plans, waves, unsafe, dropped, moved, stale;
+};
+
+// Writes all waves, block by block in any order, looking every few blocks.
+static void carry_out(const struct fabric *f, const struct fabric_tables *old,
+                      const struct fabric_tables *now, struct rng *r, struct waves *c)
+{
+    struct route_plan *p;
+    assert_int_equal(route_plan_make(f, old, NULL, NULL, now, r->s[0] % 2 ? &rig_par : NULL, &p, NULL), 0);
+    struct fabric_tables *hw = tables_copy_for(old, f, f, (uint16_t)(now->lids - 1));
+    uint8_t *may = in_use(f, old, now, p, false), *after = in_use(f, old, now, p, true);
+    for (uint32_t i = 0; i < p->num_waves; i++) {
+        struct route_wave *w = &p->wave[i];
+        for (uint32_t k = w->num_blocks; k > 0; k--) {
+            uint32_t pick = rng_below(r, k);
+            struct route_block b = w->block[pick];
+            w->block[pick] = w->block[k - 1];
+            memcpy(tables_row(hw, b.sw) + b.block * LFT_BLOCK,
+                   tables_row(w->tables, b.sw) + b.block * LFT_BLOCK, LFT_BLOCK);
+            if (k % (w->num_blocks / 8 + 1) == 0)
+                assert_true(grids_lanes_hold(f, hw, may));
+        }
+    }
+    assert_int_equal(tables_compare(hw, now).entries, 0);
+    assert_true(grids_lanes_hold(f, hw, after));
+    c->plans++;
+    c->waves += p->num_waves;
+    c->unsafe += p->unsafe_dests;
+    c->dropped += p->dropped_dests;
+    c->moved += p->lanes_changed;
+    c->stale += p->num_stale;
+    assert_true(p->num_stale <= p->lanes_changed);
+    free(may);
+    free(after);
+    tables_unref(hw);
+    route_plan_free(p);
+}
+
+// From state to state of a fabric to which things happen, and back.
+static void wave_storm(const struct fabric *f, unsigned steps, struct rng *r, struct waves *c)
+{
+    struct base x;
+    struct rig_fault dead[8];
+    struct err e = {0};
+    base_start(&x, f);
+    const struct fabric *was = fabric_ref(f);
+    struct fabric_tables *had = tables_ref(x.ideal.tables);
+    for (unsigned i = 0; i <= steps; i++) {
+        struct route_result now;
+        if (i < steps)
+            rig_fault_make(f, r, &dead[i]);
+        const struct fabric *live = rig_live(f, dead, i < steps ? i + 1 : 0);
+        assert_int_equal(route_repair_from(x.b, live, NULL, &now, &e), 0);
+        struct fabric_tables *old = tables_copy_for(had, was, live, had->top_lid);
+        carry_out(live, old, now.tables, r, c);
+        tables_unref(old);
+        tables_unref(had);
+        fabric_unref(was);
+        had = now.tables;
+        was = live;
+    }
+    tables_unref(had);
+    fabric_unref(was);
+    base_done(&x);
+}
+
+static void test_waves(void **state)
+{
+    (void)state;
+    struct rng r;
+    struct waves c = {0};
+    rng_init(&r, 37);
+    for (unsigned i = 0; i < 2; i++) {
+        wave_storm(grids_grid(2, (unsigned[]){6, 5}, true, 1), 4, &r, &c);
+        wave_storm(grids_grid(2, (unsigned[]){6, 6}, false, 1), 4, &r, &c);
+        wave_storm(grids_grid(3, (unsigned[]){3, 3, 3}, true, 1), 4, &r, &c);
+        wave_storm(grids_dragonfly(4, 1, 1), 4, &r, &c);
+    }
+    for (unsigned i = 0; i < 20; i++)
+        wave_storm(rig_random(&r, 5 + rng_below(&r, 20), 5 + rng_below(&r, 30)), 3, &r, &c);
+    print_message(
+        "%llu plans: %llu waves, %llu destinations unsafe, %llu dropped; of %llu moved lanes %llu stale\n",
+        (unsigned long long)c.plans, (unsigned long long)c.waves, (unsigned long long)c.unsafe,
+        (unsigned long long)c.dropped, (unsigned long long)c.moved, (unsigned long long)c.stale);
+    assert_true(c.unsafe > 0);
+    assert_true(c.waves > c.plans);
+    assert_true(c.moved > 0);
+}
+
+// Another engine, and so lanes where there were none, or none any more.
+static void test_waves_of_engines(void **state)
+{
+    (void)state;
+    struct rng r;
+    struct waves c = {0};
+    rng_init(&r, 41);
+    for (unsigned i = 0; i < 24; i++) {
+        const struct fabric *f = i % 3 == 0   ? grids_grid(2, (unsigned[]){5, 4}, true, 1)
+                                 : i % 3 == 1 ? rig_random(&r, 12, 14)
+                                              : rig_named("ft3-4-2");
+        struct fabric_tables *a = rig_route(f, ROUTE_SSSP), *b = rig_route(f, ROUTE_UPDN);
+        carry_out(f, b, a, &r, &c);
+        struct waves back = {0};
+        carry_out(f, a, b, &r, &back);
+        assert_int_equal(back.stale, 0); // what goes up and down an order does so in any lane
+        tables_unref(a);
+        tables_unref(b);
+        fabric_unref(f);
+    }
+    assert_true(c.moved > 0);
+}
+
+// Six switches in a ring, all hosts told lane 0 once: some pairs have to stop that, and it is said which.
+static void test_stale(void **state)
+{
+    (void)state;
+    struct rng r;
+    struct waves c = {0};
+    rng_init(&r, 43);
+    const struct fabric *f = grids_grid(1, (unsigned[]){6}, true, 1);
+    struct fabric_tables *t = rig_route(f, ROUTE_SSSP), *told = tables_copy_for(t, f, f, t->top_lid);
+    tables_set_lanes(told, NULL);
+    assert_int_equal(t->lanes->num_lanes, 2);
+    carry_out(f, told, t, &r, &c);
+    assert_true(c.stale > 0 && c.stale <= c.moved);
+    assert_int_equal(c.waves, 0); // there is nothing to write
+    // With one pair of them in its lane again there is a cycle: each was left out for a reason.
+    struct route_plan *p;
+    assert_int_equal(route_plan_make(f, told, NULL, NULL, t, NULL, &p, NULL), 0);
+    uint8_t *may = in_use(f, told, t, p, true);
+    assert_true(grids_lanes_hold(f, t, may));
+    for (uint32_t i = 0; i < p->num_stale; i++) {
+        uint32_t a = p->stale[i].a, b = p->stale[i].b;
+        may[a * 6 + b] |= 1;
+        may[b * 6 + a] |= 1;
+        assert_false(grids_lanes_hold(f, t, may));
+        may[a * 6 + b] &= (uint8_t)~1;
+        may[b * 6 + a] &= (uint8_t)~1;
+    }
+    free(may);
+    route_plan_free(p);
+    tables_unref(told);
+    tables_unref(t);
+    fabric_unref(f);
+}
+
+static struct fabric_lanes *one_lane_but(uint32_t n, uint32_t a, uint32_t b, unsigned lane)
+{
+    struct fabric_lanes *l = lanes_new(n);
+    l->num_lanes = 2;
+    for (uint32_t x = 0; x < n; x++) {
+        for (uint32_t y = x; y < n; y++)
+            lanes_set(l, x, y, 0);
+    }
+    lanes_set(l, a, b, lane);
+    return l;
+}
+
+// A ring of four with a chord: 3 to 1 changes from over 0 and 2 to over 2, and 0 to 1 from over 2 to
+// straight; in a mix, 3 goes over 0 straight to 1, which closes the ring for its lane.
+static void test_mix_closes_a_ring(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_start(&r);
+    node_id sw[4], host[4];
+    uint16_t lid[4];
+    uint32_t s[4];
+    for (unsigned i = 0; i < 4; i++)
+        sw[i] = rig_switch(&r, 8, "ring");
+    for (unsigned i = 0; i < 4; i++)
+        host[i] = rig_host(&r, sw[i]);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(builder_link(r.b, sw[i], 2, sw[(i + 1) % 4], 3), 0);
+    assert_int_equal(builder_link(r.b, sw[0], 4, sw[2], 4), 0);
+    const struct fabric *f = rig_done(&r);
+    for (unsigned i = 0; i < 4; i++) {
+        lid[i] = f->port[f->node[host[i].i].first_port].a.lid;
+        s[i] = f->node[sw[i].i].sw;
+    }
+    for (unsigned k = 0; k < 4; k++) { // lanes of 3 to 1, before and after
+        struct fabric_tables *x = tables_new(f, f->top_lid, "x"), *y = tables_new(f, f->top_lid, "y");
+        for (unsigned i = 0; i < 4; i++) { // one turn over each but 0, clockwise
+            for (unsigned j = 0; i != 1 && j < 2; j++) {
+                tables_row(j ? y : x, s[(i + 2) % 4])[lid[i]] = 2;
+                tables_row(j ? y : x, s[(i + 3) % 4])[lid[i]] = 2;
+                tables_row(j ? y : x, s[i])[lid[i]] = 1;
+            }
+        }
+        tables_row(x, s[1])[lid[1]] = tables_row(y, s[1])[lid[1]] = 1;
+        tables_row(x, s[3])[lid[1]] = 2;
+        tables_row(x, s[0])[lid[1]] = 4;
+        tables_row(y, s[3])[lid[1]] = 3;
+        tables_row(y, s[0])[lid[1]] = 2;
+        tables_row(x, s[2])[lid[1]] = tables_row(y, s[2])[lid[1]] = 3;
+        tables_set_lanes(x, one_lane_but(4, s[3], s[1], k % 2));
+        tables_set_lanes(y, one_lane_but(4, s[3], s[1], k / 2));
+        struct route_plan *p;
+        assert_int_equal(route_plan_make(f, x, NULL, NULL, y, NULL, &p, NULL), 0);
+        bool zero = k % 2 == 0; // it is in lane 0, where the others are, while the waves are written
+        assert_int_equal(p->num_waves, zero ? 2 : 1);
+        assert_int_equal(p->unsafe_dests, zero);
+        assert_int_equal(p->dropped_dests, 0);
+        assert_int_equal(p->lanes_changed, k == 1 || k == 2);
+        assert_int_equal(p->num_stale, 0);
+        if (zero) {
+            assert_int_equal(p->wave[0].block[0].sw, s[3]);
+            assert_int_equal(p->wave[1].block[0].sw, s[0]);
+        }
+        route_plan_free(p);
+        tables_unref(x);
+        tables_unref(y);
+    }
+    fabric_unref(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_storms),
-        cmocka_unit_test(test_small_changes),
+        cmocka_unit_test(test_storms), cmocka_unit_test(test_small_changes),
+        cmocka_unit_test(test_waves),  cmocka_unit_test(test_waves_of_engines),
+        cmocka_unit_test(test_stale),  cmocka_unit_test(test_mix_closes_a_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
