@@ -4,8 +4,10 @@
 // In this order: the LID recorded for its GUID; the LID that it already has, if nobody else's; a new one. A
 // record reserves its LID whether or not its port is here, so that a host that is down finds its LID again.
 // New LIDs are handed out leaf by leaf, consecutive along the leaf's ports, switches last, from the lowest
-// free number, so that forwarding tables stay short. Two ports that claim one LID: the recorded owner keeps
-// it. What is new is committed before any Set.
+// free number, so that forwarding tables stay short. With an LMC an adapter's port gets 2^lmc LIDs in a row,
+// from a multiple of that on; a switch has one. Where that number grows, ports move that cannot have more
+// beside the one they have (lids.h). Two ports that claim one LID: the recorded owner keeps it. What is new
+// is committed before any Set.
 //
 // When no number is free, ports that are absent lose theirs. The limit is min(49,151, smallest LinearFDBCap -
 // 1), where the few switches whose table does not even hold what is here do not count: they are left out of
@@ -23,9 +25,10 @@
 #define LIDS 65536
 
 struct space {
-    uint8_t reserved[LIDS / 8]; // bit per LID: recorded for somebody
-    uint8_t given[LIDS / 8];    // in this call
-    uint32_t max, next, next_reclaimed;
+    uint8_t reserved[LIDS / 8];               // bit per LID: recorded for somebody
+    uint8_t given[LIDS / 8];                  // in this call
+    uint8_t had[LIDS / 8];                    // somebody has it now
+    uint32_t max, next[8], next_reclaimed[8]; // by LMC
 };
 
 static bool bit(const uint8_t *set, uint32_t lid)
@@ -38,43 +41,77 @@ static void set_bit(uint8_t *set, uint32_t lid)
     set[lid >> 3] |= (uint8_t)(1u << (lid & 7));
 }
 
-static bool usable(const struct space *s, uint32_t lid)
+static void set_bits(uint8_t *set, uint32_t lid, uint32_t n)
 {
-    return lid >= MAD_LID_UNICAST_MIN && lid <= s->max;
+    for (uint32_t i = lid; i < lid + n && i < LIDS; i++)
+        set_bit(set, i);
+}
+
+static bool any_bit(const uint8_t *set, uint32_t lid, uint32_t end)
+{
+    for (; lid < end; lid++)
+        if (bit(set, lid))
+            return true;
+    return false;
+}
+
+// Whether it can be the first LID of a port that has n.
+static bool usable(const struct space *s, uint32_t lid, uint32_t n)
+{
+    return lid >= MAD_LID_UNICAST_MIN && lid % n == 0 && lid + n - 1 <= s->max;
 }
 
 static void give(struct space *s, struct lid_port *p, uint32_t lid, enum lid_got got)
 {
-    set_bit(s->given, lid);
+    set_bits(s->given, lid, 1u << p->lmc);
     p->lid = (uint16_t)lid;
     p->got = (uint8_t)got;
 }
 
-static void give_new(struct space *s, struct lid_port *p)
+static void give_new(struct space *s, struct lid_port *p, enum lid_got got)
 {
-    while (s->next <= s->max && (bit(s->reserved, s->next) || bit(s->given, s->next)))
-        s->next++;
-    if (s->next <= s->max) {
-        give(s, p, s->next, LID_GOT_NEW);
+    uint32_t n = 1u << p->lmc, *next = &s->next[p->lmc], *old = &s->next_reclaimed[p->lmc];
+
+    while (*next + n - 1 <= s->max &&
+           (any_bit(s->reserved, *next, *next + n) || any_bit(s->given, *next, *next + n) ||
+            (n > 1 && any_bit(s->had, *next, *next + n))))
+        *next += n;
+    if (*next + n - 1 <= s->max) {
+        give(s, p, *next, got);
         return;
     }
-    while (s->next_reclaimed <= s->max && bit(s->given, s->next_reclaimed))
-        s->next_reclaimed++;
-    if (s->next_reclaimed <= s->max)
-        give(s, p, s->next_reclaimed, LID_GOT_RECLAIMED);
+    while (*old + n - 1 <= s->max && any_bit(s->given, *old, *old + n))
+        *old += n;
+    if (*old + n - 1 <= s->max)
+        give(s, p, *old, LID_GOT_RECLAIMED);
 }
 
-void lids_assign(struct lid_port *port, size_t n, const struct u64map *recorded, uint16_t max)
+// The recorded LID stays, if what is beyond the range that was recorded is nobody's.
+static void give_recorded(struct space *s, struct lid_port *p, uint32_t record)
 {
-    struct space *s = xcalloc(1, sizeof(*s));
-    struct u64map seen;
-    uint32_t lid;
+    uint32_t lid = LID_RECORD_LID(record), had = 1u << LID_RECORD_LMC(record), n = 1u << p->lmc;
 
-    s->max = max <= MAD_LID_UNICAST_MAX ? max : MAD_LID_UNICAST_MAX;
-    s->next = s->next_reclaimed = MAD_LID_UNICAST_MIN;
-    for (uint32_t i = 0; i <= recorded->mask && recorded->count > 0; i++)
-        if (recorded->slot[i].used && recorded->slot[i].value < LIDS)
-            set_bit(s->reserved, recorded->slot[i].value);
+    if (!LID_RECORD_OK(record) || !usable(s, lid, n) || any_bit(s->given, lid, lid + n))
+        return;
+    if (had < n && (any_bit(s->reserved, lid + had, lid + n) || any_bit(s->had, lid + had, lid + n)))
+        return;
+    give(s, p, lid, LID_GOT_RECORDED);
+}
+
+static void give_own(struct space *s, struct lid_port *p)
+{
+    uint32_t n = 1u << p->lmc;
+    if (usable(s, p->had, n) && !any_bit(s->reserved, p->had, p->had + n) &&
+        !any_bit(s->given, p->had, p->had + n) && !any_bit(s->had, p->had + 1u, p->had + n))
+        give(s, p, p->had, LID_GOT_OWN);
+}
+
+// Who of several ports with one PortGUID is meant: the others are twins.
+static void find_twins(struct lid_port *port, size_t n, const struct u64map *recorded)
+{
+    struct u64map seen;
+    uint32_t record;
+
     u64map_init(&seen, NULL, n > 0 ? (uint32_t)n : 16);
     for (size_t i = 0; i < n; i++) {
         uint32_t first;
@@ -82,7 +119,8 @@ void lids_assign(struct lid_port *port, size_t n, const struct u64map *recorded,
         port[i].got = LID_GOT_NONE;
         if (!u64map_get(&seen, port[i].guid, &first)) {
             u64map_set(&seen, port[i].guid, (uint32_t)i);
-        } else if (u64map_get(recorded, port[i].guid, &lid) && port[i].had == lid && port[first].had != lid) {
+        } else if (u64map_get(recorded, port[i].guid, &record) && port[i].had == LID_RECORD_LID(record) &&
+                   port[first].had != LID_RECORD_LID(record)) {
             port[first].got = LID_GOT_TWIN; // who has had the LID all the time is the owner
             u64map_set(&seen, port[i].guid, (uint32_t)i);
         } else {
@@ -90,17 +128,35 @@ void lids_assign(struct lid_port *port, size_t n, const struct u64map *recorded,
         }
     }
     u64map_done(&seen);
+}
+
+void lids_assign(struct lid_port *port, size_t n, const struct u64map *recorded, uint16_t max)
+{
+    struct space *s = xcalloc(1, sizeof(*s));
+    uint32_t record;
+
+    s->max = max <= MAD_LID_UNICAST_MAX ? max : MAD_LID_UNICAST_MAX;
+    for (uint32_t i = 0; i < 8; i++)
+        s->next[i] = s->next_reclaimed[i] = 1u << i;
+    for (uint32_t i = 0; i <= recorded->mask && recorded->count > 0; i++)
+        if (recorded->slot[i].used && LID_RECORD_OK(recorded->slot[i].value))
+            set_bits(s->reserved, LID_RECORD_LID(recorded->slot[i].value),
+                     1u << LID_RECORD_LMC(recorded->slot[i].value));
     for (size_t i = 0; i < n; i++)
-        if (port[i].got == LID_GOT_NONE && u64map_get(recorded, port[i].guid, &lid) && usable(s, lid) &&
-            !bit(s->given, lid))
-            give(s, &port[i], lid, LID_GOT_RECORDED);
+        set_bit(s->had, port[i].had);
+    find_twins(port, n, recorded);
     for (size_t i = 0; i < n; i++)
-        if (port[i].got == LID_GOT_NONE && usable(s, port[i].had) && !bit(s->reserved, port[i].had) &&
-            !bit(s->given, port[i].had))
-            give(s, &port[i], port[i].had, LID_GOT_OWN);
+        if (port[i].got == LID_GOT_NONE && u64map_get(recorded, port[i].guid, &record))
+            give_recorded(s, &port[i], record);
     for (size_t i = 0; i < n; i++)
         if (port[i].got == LID_GOT_NONE)
-            give_new(s, &port[i]);
+            give_own(s, &port[i]);
+    for (size_t i = 0; i < n; i++) {
+        bool moves =
+            port[i].lmc > 0 && (u64map_get(recorded, port[i].guid, &record) || usable(s, port[i].had, 1));
+        if (port[i].got == LID_GOT_NONE)
+            give_new(s, &port[i], moves ? LID_GOT_MOVED : LID_GOT_NEW);
+    }
     free(s);
 }
 
@@ -156,7 +212,8 @@ static void add_port(struct sm *sm, struct list *l, struct sm_dev *d, unsigned n
     }
     mad_port_info_decode(p->info, &pi);
     l->end[l->n] = (struct end){.p = p, .d = d, .before = before};
-    l->port[l->n++] = (struct lid_port){.guid = p->guid, .had = pi.lid};
+    l->port[l->n++] =
+        (struct lid_port){.guid = p->guid, .had = pi.lid, .lmc = dev_is_switch(d) ? 0 : sm->o.lmc};
 }
 
 // All end ports of the sweep: leaf by leaf the end nodes on its ports, then the switches' own ports, then
@@ -195,14 +252,20 @@ static void list_ports(struct sm *sm, struct list *l)
     free(sw);
 }
 
-// Highest LID that the ports here need: those they keep, and one each.
+// Highest LID that the ports here need: those they keep, and as many as they are to have.
 static uint32_t lids_needed(const struct sm *sm, const struct list *l)
 {
-    uint32_t need = (uint32_t)l->n, lid;
+    uint32_t need = (1u << sm->o.lmc) - 1, record; // below the first range, if switches do not fill that
     for (size_t i = 0; i < l->n; i++)
-        if (u64map_get(&sm->lid_of, l->port[i].guid, &lid) && lid > need && lid <= MAD_LID_UNICAST_MAX)
-            need = lid;
-    return need;
+        need += 1u << l->port[i].lmc;
+    for (size_t i = 0; i < l->n; i++) {
+        if (!u64map_get(&sm->lid_of, l->port[i].guid, &record))
+            continue;
+        uint32_t last = LID_RECORD_LID(record) + (1u << l->port[i].lmc) - 1;
+        if (last > need && last <= MAD_LID_UNICAST_MAX)
+            need = last;
+    }
+    return need < MAD_LID_UNICAST_MAX ? need : MAD_LID_UNICAST_MAX;
 }
 
 // Also marks the switches whose table is too small for what is here, unless they are more than half of all.
@@ -261,30 +324,42 @@ static void forget_reclaimed(struct sm *sm, const struct list *l)
 
     for (size_t i = 0; i < l->n; i++)
         if (l->port[i].got == LID_GOT_RECLAIMED)
-            set_bit(taken, l->port[i].lid);
+            set_bits(taken, l->port[i].lid, 1u << l->port[i].lmc);
     u64map_init(&sm->lid_of, NULL, old.count + 16);
-    for (uint32_t i = 0; i <= old.mask && old.count > 0; i++)
-        if (old.slot[i].used && !bit(taken, old.slot[i].value & 0xffff))
-            u64map_set(&sm->lid_of, old.slot[i].key, old.slot[i].value);
+    for (uint32_t i = 0; i <= old.mask && old.count > 0; i++) {
+        uint32_t v = old.slot[i].value, lid = LID_RECORD_LID(v), end = lid + (1u << LID_RECORD_LMC(v));
+        if (old.slot[i].used && !any_bit(taken, lid, end < LIDS ? end : LIDS))
+            u64map_set(&sm->lid_of, old.slot[i].key, v);
+    }
     u64map_done(&old);
     free(taken);
+}
+
+static bool to_record(const struct sm *sm, const struct lid_port *p)
+{
+    uint32_t record;
+    if (p->lid == 0 || !u64map_get(&sm->lid_of, p->guid, &record))
+        return p->lid != 0;
+    return record != LID_RECORD(p->lid, p->lmc);
 }
 
 // Takes the results over; returns the new records.
 static struct db_lid *accept(struct sm *sm, const struct list *l, uint16_t max, size_t *ret_fresh)
 {
     struct db_lid *fresh = xcalloc(l->n ? l->n : 1, sizeof(*fresh));
-    size_t n = 0, without = 0, reclaimed = 0;
+    size_t n = 0, without = 0, reclaimed = 0, moved = 0;
 
     for (size_t i = 0; i < l->n; i++) {
         const struct lid_port *p = &l->port[i];
         l->end[i].p->lid = p->lid;
+        l->end[i].p->lmc = p->lmc;
         if (p->lid != l->end[i].before)
             sm_touch(sm, l->end[i].d);
         without += p->got == LID_GOT_NONE;
         reclaimed += p->got == LID_GOT_RECLAIMED;
-        if (p->got == LID_GOT_OWN || p->got == LID_GOT_NEW || p->got == LID_GOT_RECLAIMED)
-            fresh[n++] = (struct db_lid){.port_guid = p->guid, .lid = p->lid};
+        moved += p->got == LID_GOT_MOVED;
+        if (to_record(sm, p))
+            fresh[n++] = (struct db_lid){.port_guid = p->guid, .lid = p->lid, .lmc = p->lmc};
         port_finding(sm, p, &l->end[i]);
     }
     if (reclaimed > 0) {
@@ -295,11 +370,15 @@ static struct db_lid *accept(struct sm *sm, const struct list *l, uint16_t max, 
     }
     if (without > 0)
         sm_note(sm, NOTE_LIDS, FINDING_ERROR, "lids-exhausted", "",
-                "%zu ports stay without a LID: the smallest table of the switches ends at LID %u; split "
-                "the fabric",
-                without, max);
+                "%zu ports stay without a LID: the smallest table of the switches ends at LID %u; %s",
+                without, max, sm->o.lmc > 0 ? "a smaller sm.lmc takes fewer" : "split the fabric");
+    if (moved > 0)
+        sm_event(sm, "lids-moved", "warning", "",
+                 "%zu ports have other LIDs now: each gets %u in a row, and theirs could not be the first of "
+                 "so many",
+                 moved, 1u << sm->o.lmc);
     for (size_t i = 0; i < n; i++)
-        u64map_set(&sm->lid_of, fresh[i].port_guid, fresh[i].lid);
+        u64map_set(&sm->lid_of, fresh[i].port_guid, LID_RECORD(fresh[i].lid, fresh[i].lmc));
     *ret_fresh = n;
     return fresh;
 }
@@ -325,7 +404,7 @@ static bool settled(const struct sm *sm)
         for (unsigned num = dev_is_switch(d) ? 0 : 1; d->here && num <= d->ni.num_ports; num++) {
             const struct sm_port *p = &d->port[num];
             if (p->known && p->guid != 0 &&
-                (p->lid == 0 || !u64map_get(&sm->lid_of, p->guid, &lid) || lid != p->lid))
+                (p->lid == 0 || !u64map_get(&sm->lid_of, p->guid, &lid) || lid != LID_RECORD(p->lid, p->lmc)))
                 return false;
         }
     }
@@ -365,8 +444,8 @@ void sm_lids_load(struct sm *sm)
 
     u64map_init(&sm->lid_of, NULL, n > 0 ? (uint32_t)n : 16);
     for (long i = 0; i < n; i++)
-        if (rec[i].lid >= MAD_LID_UNICAST_MIN && rec[i].lid <= MAD_LID_UNICAST_MAX)
-            u64map_set(&sm->lid_of, rec[i].port_guid, rec[i].lid);
+        if (rec[i].lid >= MAD_LID_UNICAST_MIN && rec[i].lid <= MAD_LID_UNICAST_MAX && rec[i].lmc <= 7)
+            u64map_set(&sm->lid_of, rec[i].port_guid, LID_RECORD(rec[i].lid, rec[i].lmc));
     if (n < 0)
         sm_event(sm, "lids-not-read", "error", "",
                  "recorded LIDs could not be read (%s); ports keep the LIDs that they have",

@@ -27,7 +27,9 @@ static void port_attrs(const struct sm_dev *d, unsigned num, struct port_attrs *
     mad_port_info_decode(p->info, &pi);
     *ret = (struct port_attrs){
         .lid = end ? p->lid : 0,
-        .lmc = end ? pi.lmc : 0,
+        .lmc = !end                                            ? 0
+               : dev_is_switch(d) || p->not_kept & PORTCFG_LMC ? pi.lmc
+                                                               : p->lmc,
         .state = pi.port_state,
         .phys_state = pi.port_physical_state,
         .width_active = pi.link_width_active,

@@ -34,7 +34,7 @@ static void want_end(const struct portcfg_in *in, const struct sm_opts *o, struc
     w->master_sm_lid = in->sm_lid;
     w->master_sm_sl = in->sm_sl;
     w->gid_prefix = o->subnet_prefix;
-    w->lmc = 0;
+    w->lmc = in->kind == PORTCFG_END ? in->lmc : 0;
     w->subnet_timeout = o->subnet_timeout;
 }
 

@@ -43,7 +43,7 @@ struct portcfg_in {
     const struct mad_port_info *peer; // of the far end; NULL when there is none or it is not known
     bool peer_is_switch;
     uint16_t lid, sm_lid; // end ports
-    uint8_t sm_sl;        // likewise: MasterSMSL
+    uint8_t sm_sl, lmc;   // likewise: MasterSMSL; LMC of adapters and routers
     uint32_t not_kept;    // fields the device does not keep: not asked for again
 };
 

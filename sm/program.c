@@ -40,7 +40,8 @@ static bool want(const struct sm *sm, const struct sm_dev *d, unsigned num, stru
     const struct sm_port *p = &d->port[num];
     bool sw0 = dev_is_switch(d) && num == 0;
     struct mad_port_info peer;
-    struct portcfg_in in = {.now = now, .lid = p->lid, .sm_lid = sm->own_lid, .not_kept = p->not_kept};
+    struct portcfg_in in = {
+        .now = now, .lid = p->lid, .lmc = p->lmc, .sm_lid = sm->own_lid, .not_kept = p->not_kept};
 
     if (!p->known || (!sw0 && !included(p)))
         return false;

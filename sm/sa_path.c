@@ -141,14 +141,17 @@ static uint64_t prefix_asked(const struct sm_sa *sa, const struct sa_req *r, uns
     return sa_asked(r, component) ? sa_gid_prefix(gid) : sa->sm->o.subnet_prefix;
 }
 
+// The i-th path of the pair: from the i-th LID of the one to the i-th of the other, as far as they are not
+// given.
 static void fill(const struct sm_sa *sa, const struct sa_req *r, const struct mad_path_record *q,
-                 uint32_t from, uint32_t to, struct mad_path_record *ret)
+                 uint32_t from, uint32_t to, unsigned i, struct mad_path_record *ret)
 {
     const struct fabric *f = sa->fabric;
+    const struct port_attrs *a = &f->port[from].a, *z = &f->port[to].a;
     *ret = (struct mad_path_record){
         .service_id = sa_asked(r, PR_SERVICE_ID) ? q->service_id : 0,
-        .dlid = sa_asked(r, PR_DLID) ? q->dlid : f->port[to].a.lid,
-        .slid = sa_asked(r, PR_SLID) ? q->slid : f->port[from].a.lid,
+        .dlid = sa_asked(r, PR_DLID) ? q->dlid : (uint16_t)(z->lid + i % (1u << z->lmc)),
+        .slid = sa_asked(r, PR_SLID) ? q->slid : (uint16_t)(a->lid + i % (1u << a->lmc)),
         .flow_label = sa_asked(r, PR_FLOW) ? q->flow_label : 0,
         .hop_limit = sa_asked(r, PR_HOP_LIMIT) ? q->hop_limit : 0,
         .tclass = sa_asked(r, PR_TCLASS) ? q->tclass : 0,
@@ -184,15 +187,24 @@ static unsigned level(const struct sm_sa *sa, uint32_t from, uint32_t to)
     return lanes_get(l, a->sw, b->sw);
 }
 
-// False when no more records are wanted.
-static bool pair(const struct sm_sa *sa, struct sa_req *r, const struct mad_path_record *q, uint32_t from,
-                 uint32_t to)
+// How many paths a pair has that share no LID which is not given.
+static unsigned paths_of(const struct sm_sa *sa, const struct sa_req *r, uint32_t from, uint32_t to)
+{
+    unsigned a = sa_asked(r, PR_SLID) ? 1 : 1u << sa->fabric->port[from].a.lmc;
+    unsigned z = sa_asked(r, PR_DLID) ? 1 : 1u << sa->fabric->port[to].a.lmc;
+    return a > z ? a : z;
+}
+
+// *ret: whether there is a path as asked. False when no more records are wanted.
+static bool one_path(const struct sm_sa *sa, struct sa_req *r, const struct mad_path_record *q, uint32_t from,
+                     uint32_t to, unsigned i, bool *ret)
 {
     struct way w = {.mtu = sa->mtu[from], .rate = sa->rate[from]};
     struct mad_path_record p;
     uint8_t wire[64];
 
-    fill(sa, r, q, from, to, &p);
+    *ret = false;
+    fill(sa, r, q, from, to, i, &p);
     if (!walk(sa, from, p.dlid, to, &w) || !walk(sa, to, p.slid, from, &w))
         return true;
     p.sl = (uint8_t)level(sa, from, to);
@@ -204,7 +216,23 @@ static bool pair(const struct sm_sa *sa, struct sa_req *r, const struct mad_path
     p.mtu = w.mtu;
     p.rate = w.rate;
     mad_path_record_encode(&p, wire);
+    *ret = true;
     return sa_emit(r, wire, sizeof(wire));
+}
+
+// False when no more records are wanted. The paths of the base LIDs come first.
+static bool pair(const struct sm_sa *sa, struct sa_req *r, const struct mad_path_record *q, uint32_t from,
+                 uint32_t to)
+{
+    unsigned n = paths_of(sa, r, from, to), found = 0;
+    unsigned most = sa_asked(r, PR_NUMB_PATH) && q->numb_path > 0 ? q->numb_path : n;
+    for (unsigned i = 0; i < n && found < most; i++) {
+        bool is;
+        if (!one_path(sa, r, q, from, to, i, &is))
+            return false;
+        found += is;
+    }
+    return true;
 }
 
 // The one port that GID and LID name; PORT_NONE with *ret_any when neither is given. False: they name none.
@@ -240,7 +268,7 @@ static enum sa_step to_group(struct sm_sa *sa, struct sa_req *r, const struct ma
 
     if (g == NULL || !port_valid(from))
         return SA_DONE;
-    fill(sa, r, q, from.i, from.i, &p);
+    fill(sa, r, q, from.i, from.i, 0, &p);
     memcpy(p.dgid, q->dgid, 16);
     p.dlid = g->rec.mlid;
     if (sa_asked(r, PR_DLID) && q->dlid != g->rec.mlid)

@@ -64,6 +64,7 @@ struct sm_port {
     uint32_t peer;                   // device index, DEV_NONE
     uint32_t not_kept;               // PORTCFG_* bits of fields the device does not keep; void when it resets
     uint16_t lid;                    // assigned, end ports only; 0 = none
+    uint8_t lmc;                     // likewise
     uint32_t read;                   // id of the sweep (low bits) that has read its PortInfo last
     uint32_t armed;                  // likewise: that has brought it from INIT to ARMED
     uint32_t probed, met; // ids of the sweep (low bits) that asked for / met who is behind it, at either end

@@ -80,7 +80,7 @@ static void test_own(void **state)
 // LIDs that no end port can have.
 static void test_nonsense(void **state)
 {
-    struct u64map m = RECORDS({1, 0}, {2, 0xc000}, {3, 0xffff}, {4, 70000}, {5, 0xfffffffful});
+    struct u64map m = RECORDS({1, 0}, {2, 0xc000}, {3, 0xffff}, {4, 0x81170}, {5, 0xfffffffful});
     struct lid_port p[] = {{.guid = 1, .had = 0},      {.guid = 2, .had = 0xc000}, {.guid = 3, .had = 0xffff},
                            {.guid = 4, .had = 0xbfff}, {.guid = 5, .had = 0xfffe}, {.guid = 6, .had = 1}};
     (void)state;
@@ -207,14 +207,78 @@ static void test_properties(void **state)
     }
 }
 
+// With an LMC: ranges from a multiple of their length on, in order; what has one LID fills the gaps.
+static void test_ranges(void **state)
+{
+    struct u64map m = RECORDS({99, 0});
+    struct lid_port p[] = {{.guid = 5, .lmc = 2}, {.guid = 3, .lmc = 2}, {.guid = 9},          {.guid = 1},
+                           {.guid = 2},           {.guid = 4},           {.guid = 6, .lmc = 2}};
+    (void)state;
+    lids_assign(p, 7, &m, MAX);
+    CHECK(p, L(4, 8, 1, 2, 3, 12, 16),
+          L(LID_GOT_NEW, LID_GOT_NEW, LID_GOT_NEW, LID_GOT_NEW, LID_GOT_NEW, LID_GOT_NEW, LID_GOT_NEW));
+    u64map_done(&m);
+}
+
+// More LIDs than before: who can keep the first keeps it; nobody gets one that is another's until now.
+static void test_range_grows(void **state)
+{
+    struct u64map m = RECORDS({1, 4}, {2, 5}, {3, 8}, {4, 16}, {5, 20}, {6, 21}, {77, 30});
+    struct lid_port p[] = {{.guid = 1, .had = 4, .lmc = 1},  // 5 is another's
+                           {.guid = 2, .had = 5, .lmc = 1},  // odd
+                           {.guid = 3, .had = 8, .lmc = 1},  // stays
+                           {.guid = 4, .had = 16, .lmc = 1}, // 17 is had by somebody without a record
+                           {.guid = 5, .had = 20},           // a switch
+                           {.guid = 6, .had = 21},           // another
+                           {.guid = 8, .had = 17, .lmc = 1}};
+    (void)state;
+    lids_assign(p, 7, &m, MAX);
+    CHECK(p, L(2, 6, 8, 10, 20, 21, 12),
+          L(LID_GOT_MOVED, LID_GOT_MOVED, LID_GOT_RECORDED, LID_GOT_MOVED, LID_GOT_RECORDED, LID_GOT_RECORDED,
+            LID_GOT_MOVED));
+    u64map_done(&m);
+}
+
+// Recorded with their range: they stay, an absent one's is reserved whole, and fewer LIDs than before are no
+// reason to move.
+static void test_range_recorded(void **state)
+{
+    struct u64map m = RECORDS({1, LID_RECORD(4, 2)}, {2, LID_RECORD(8, 2)}, {77, LID_RECORD(12, 2)});
+    struct lid_port p[] = {
+        {.guid = 1, .had = 4, .lmc = 2}, {.guid = 2, .had = 8, .lmc = 1}, {.guid = 3, .lmc = 2}};
+    (void)state;
+    lids_assign(p, 3, &m, MAX);
+    CHECK(p, L(4, 8, 16), L(LID_GOT_RECORDED, LID_GOT_RECORDED, LID_GOT_NEW));
+    u64map_done(&m);
+}
+
+// Where no whole range is left but of absent ports, theirs is taken; beyond that there is none.
+static void test_ranges_exhausted(void **state)
+{
+    struct u64map m = RECORDS({1, LID_RECORD(4, 2)}, {77, LID_RECORD(8, 2)});
+    struct lid_port p[] = {{.guid = 1, .lmc = 2}, {.guid = 2, .lmc = 2}, {.guid = 3, .lmc = 2}, {.guid = 4}};
+    (void)state;
+    lids_assign(p, 4, &m, 14);
+    CHECK(p, L(4, 8, 0, 1), L(LID_GOT_RECORDED, LID_GOT_RECLAIMED, LID_GOT_NONE, LID_GOT_NEW));
+    u64map_done(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_consecutive),  cmocka_unit_test(test_recorded),
-        cmocka_unit_test(test_own),          cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_record_twice), cmocka_unit_test(test_twins),
-        cmocka_unit_test(test_exhausted),    cmocka_unit_test(test_none),
+        cmocka_unit_test(test_consecutive),
+        cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_record_twice),
+        cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_exhausted),
+        cmocka_unit_test(test_none),
         cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_range_grows),
+        cmocka_unit_test(test_range_recorded),
+        cmocka_unit_test(test_ranges_exhausted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

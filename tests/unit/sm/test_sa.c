@@ -248,6 +248,47 @@ static void test_path_names(void **state)
     sa_rig_done(&r);
 }
 
+// Ports with four LIDs each: four paths between two of them that share no LID.
+static void test_path_lids(void **state)
+{
+    struct sa_rig r;
+    struct mad_path_record p;
+    size_t bytes;
+    (void)state;
+    sa_rig_init(&r, rig_lids(rig_named("rail-64"), 2));
+    uint32_t a = sa_adapter(&r, 0), z = sa_adapter(&r, 40), sw = fabric_switch(r.fabric, 1)->first_port;
+    struct mad_path_record q = between(&r, a, z);
+    assert_int_equal(path(&r, TABLE, SGID | DGID, &q, &p), 0);
+    assert_int_equal(sa_records(&r, &bytes), 4);
+    for (unsigned i = 0; i < 4; i++) {
+        mad_path_record_decode(sa_record(&r, i), &p);
+        assert_int_equal(p.dlid, sa_lid_of(&r, z) + i);
+        assert_int_equal(p.slid, sa_lid_of(&r, a) + i);
+        assert_int_equal(p.reversible, 1);
+    }
+    q.numb_path = 3;
+    assert_int_equal(path(&r, TABLE, SGID | DGID | 1 << 12, &q, &p), 0);
+    assert_int_equal(sa_records(&r, &bytes), 3);
+    q.dlid += 2; // any LID of it names it
+    assert_int_equal(path(&r, TABLE, SGID | DLID, &q, &p), 0);
+    assert_int_equal(sa_records(&r, &bytes), 4);
+    for (unsigned i = 0; i < 4; i++) {
+        mad_path_record_decode(sa_record(&r, i), &p);
+        assert_int_equal(p.dlid, q.dlid);
+        assert_int_equal(p.slid, sa_lid_of(&r, a) + i);
+    }
+    assert_int_equal(path(&r, GET, SLID | DLID, &q, &p), 0);
+    assert_int_equal(p.dlid, q.dlid);
+    assert_int_equal(p.slid, q.slid);
+    q = between(&r, a, sw); // a switch has one LID
+    assert_int_equal(path(&r, TABLE, SGID | DGID, &q, &p), 0);
+    assert_int_equal(sa_records(&r, &bytes), 4);
+    mad_path_record_decode(sa_record(&r, 3), &p);
+    assert_int_equal(p.dlid, sa_lid_of(&r, sw));
+    assert_int_equal(p.slid, sa_lid_of(&r, a) + 3);
+    sa_rig_done(&r);
+}
+
 static void test_path_selectors(void **state)
 {
     struct sa_rig r;
@@ -553,11 +594,11 @@ int main(void)
         cmocka_unit_test(test_readiness),       cmocka_unit_test(test_sm_key),
         cmocka_unit_test(test_headers),         cmocka_unit_test(test_stranger),
         cmocka_unit_test(test_class_port_info), cmocka_unit_test(test_path_bytes),
-        cmocka_unit_test(test_path_names),      cmocka_unit_test(test_path_selectors),
-        cmocka_unit_test(test_path_figures),    cmocka_unit_test(test_no_path),
-        cmocka_unit_test(test_path_tables),     cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_port_infos),      cmocka_unit_test(test_other_records),
-        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_path_names),      cmocka_unit_test(test_path_lids),
+        cmocka_unit_test(test_path_selectors),  cmocka_unit_test(test_path_figures),
+        cmocka_unit_test(test_no_path),         cmocka_unit_test(test_path_tables),
+        cmocka_unit_test(test_nodes),           cmocka_unit_test(test_port_infos),
+        cmocka_unit_test(test_other_records),   cmocka_unit_test(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
