@@ -77,6 +77,11 @@ struct groups_proof {
 struct groups_verify {
     const uint16_t *cap;            // as in groups_opts
     const struct mcast_tree *trees; // whose turns must close no cycle either; NULL = none
+    // What the switches hold now, of the same fabric; held NULL: no groups. With held_tables any mix of the
+    // two is proved, entry by entry and group by group, so that they may be written in any order; what gets
+    // lost meanwhile is no fault then.
+    const struct fabric_tables *held_tables;
+    const struct fabric_groups *held;
     struct par *par;
 };
 // Trusts neither tables nor groups. A pair that the tables give no way at all (LFT_DROP at its first switch,

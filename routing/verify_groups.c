@@ -8,11 +8,12 @@
 // channel which others may be entered: those dependencies, of all choices together, must have no cycle on any
 // lane, those of the multicast trees included, which may go by any lane.
 //
-// LIDs on one switch for which all switches may choose the same are walked once: who goes with whom is found
-// by a hash of all entries, and then compared entry by entry.
+// LIDs on one switch for which all switches may choose the same are walked once. To find them, at each switch
+// those of one end are looked at together: mostly they have one group, or one port. Only where they do not, a
+// hash of what they have tells who may go with whom, and then it is compared.
 //
-// Parallel over such classes, each task with sets of its own. Cost: O(switches x LIDs) for the comparison,
-// and the ports of all groups together for each class.
+// Parallel over such kinds, each task with sets of its own. Cost: O(switches x LIDs) for the comparison, and
+// the ports of all groups together for each kind.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ struct ports { // bit p % 64 of word p / 64
 struct task {
     struct arena *a;
     uint64_t *dep[LANES_MAX]; // as in vtask: [channel * words], bit 0 is port 1
-    struct ports *outs;       // per switch, of the class
+    struct ports *outs;       // per switch, of the kind walked
     uint8_t *seen;            // per switch
     uint32_t *depth, *path, *order;
     struct ports *left; // per place on the path: ports not yet gone
@@ -51,19 +52,36 @@ struct task {
 };
 enum { UNSEEN, ON_PATH, DONE };
 
+// What the switches hold: the new, or, with mixes, the new and the old.
+struct view {
+    const struct fabric_tables *t;
+    const struct fabric_groups *g; // NULL: none
+};
+
+struct key {
+    uint64_t hash;
+    uint32_t end;
+    uint16_t lid;
+    uint8_t end_port;
+    bool own; // by itself, whatever the hash says
+};
+
+struct bunch { // keys of one end
+    uint32_t first, num;
+    bool alike;      // groups_at() goes by the same for all, but for the port
+    uint64_t *mixed; // a bit per switch: they differ there
+};
+
 struct job {
     struct vcables c;
-    const struct fabric_groups *g;
+    struct view view[2];
+    uint32_t num_views;
     struct task *task;
     uint32_t num_tasks;
-    struct key {
-        uint64_t hash;
-        uint32_t end; // ID_NONE: not walked to
-        uint16_t lid;
-        uint8_t end_port;
-        bool own; // by itself, whatever the hash says
-    } * key;
+    struct key *key;
     uint32_t num_keys;
+    struct bunch *bunch;
+    uint32_t num_bunches;
     uint32_t *first; // per key: the one that stands for it
     struct kind *kind;
     uint32_t num_kinds, lanes;
@@ -72,87 +90,140 @@ struct job {
 
 // --- shape ---
 
-static bool shape_text(const struct vcables *c, const struct fabric_groups *g, const uint16_t *cap,
-                       struct groups_proof *r)
+static bool numbers_hold(const struct fabric_groups *g, uint32_t s)
 {
-    char name[160];
-    r->fault = GROUPS_MALFORMED;
-    if (g->num_switches != c->n || c->t->num_switches != c->n || g->ports < c->ports) {
-        snprintf(r->counter_example, sizeof(r->counter_example),
-                 "the groups are of another fabric: %u switches, %u here", g->num_switches, c->n);
+    uint32_t n = g->num_switches, num = groups_of(g, s);
+    if (g->first[s] > g->first[s + 1] || num >= GROUP_NONE)
         return false;
-    }
-    for (uint32_t lid = 0; lid < g->lids; lid++) {
-        if (g->lid_switch[lid] < c->n || g->lid_switch[lid] == ID_NONE)
-            continue;
-        snprintf(r->counter_example, sizeof(r->counter_example), "LID %u is said to hang on switch %u of %u",
-                 lid, g->lid_switch[lid], c->n);
-        return false;
-    }
-    for (uint32_t s = 0; s < c->n; s++) {
-        uint32_t num = groups_of(g, s), holds = cap ? cap[s] : GROUPS_CAP_MAX;
-        bool sound = g->first[s] <= g->first[s + 1] && num < GROUP_NONE;
-        for (uint32_t i = 0; i < c->n && sound; i++) {
-            uint16_t to = g->to[(size_t)s * c->n + i];
-            sound = to < num || to == GROUP_NONE;
-        }
-        for (uint32_t p = 0; p < g->ports && sound; p++) {
-            uint16_t to = g->beside[(size_t)s * g->ports + p];
-            sound = to < num || to == GROUP_NONE;
-        }
-        for (uint32_t i = 0; i < num && sound; i++) {
-            const struct fabric_group *x = &g->group[g->first[s] + i];
-            sound = (i == 0 || x[-1].id < x->id) && !(x->ports.w[0] & 1);
-        }
-        bool over = sound && num > 0 && (num > holds || g->group[g->first[s] + num - 1].id >= holds);
-        if (sound && !over)
-            continue;
-        fabric_node_name(c->f, fabric_switch(c->f, s), name, sizeof(name));
-        if (over) {
-            r->fault = GROUPS_OVER_CAP;
-            snprintf(r->counter_example, sizeof(r->counter_example),
-                     "%s: %u groups, the highest id %u; it holds %u", name, num,
-                     g->group[g->first[s] + num - 1].id, holds);
+    for (uint32_t i = 0; i < n; i++) {
+        uint16_t to = g->to[(size_t)s * n + i];
+        if (to >= num && to != GROUP_NONE)
             return false;
-        }
-        snprintf(r->counter_example, sizeof(r->counter_example),
-                 "%s: its %u groups have a position out of bounds, port 0, or ids that are not in order",
-                 name, num);
-        return false;
     }
-    r->fault = GROUPS_OK;
+    for (uint32_t p = 0; p < g->ports; p++) {
+        uint16_t to = g->beside[(size_t)s * g->ports + p];
+        if (to >= num && to != GROUP_NONE)
+            return false;
+    }
+    for (uint32_t i = 0; i < num; i++) {
+        const struct fabric_group *x = &g->group[g->first[s] + i];
+        if ((i > 0 && x[-1].id >= x->id) || (x->ports.w[0] & 1))
+            return false;
+    }
     return true;
 }
 
-// --- classes ---
+static enum groups_fault shape_of(const struct vcables *c, const struct view *v, const uint16_t *cap,
+                                  char *text, size_t size)
+{
+    char name[160];
+    const struct fabric_groups *g = v->g;
+    if (v->t->num_switches != c->n || (g && (g->num_switches != c->n || g->ports < c->ports))) {
+        snprintf(text, size, "the groups are of another fabric: %u switches, %u here",
+                 g ? g->num_switches : v->t->num_switches, c->n);
+        return GROUPS_MALFORMED;
+    }
+    for (uint32_t lid = 0; g && lid < g->lids; lid++) {
+        if (g->lid_switch[lid] < c->n || g->lid_switch[lid] == ID_NONE)
+            continue;
+        snprintf(text, size, "LID %u is said to hang on switch %u of %u", lid, g->lid_switch[lid], c->n);
+        return GROUPS_MALFORMED;
+    }
+    for (uint32_t s = 0; g && s < c->n; s++) {
+        uint32_t num = groups_of(g, s), holds = cap ? cap[s] : GROUPS_CAP_MAX;
+        fabric_node_name(c->f, fabric_switch(c->f, s), name, sizeof(name));
+        if (!numbers_hold(g, s)) {
+            snprintf(text, size,
+                     "%s: its %u groups have a position out of bounds, port 0, or ids that are not in order",
+                     name, num);
+            return GROUPS_MALFORMED;
+        }
+        uint32_t last = num > 0 ? g->group[g->first[s] + num - 1].id : 0;
+        if (num > holds || (num > 0 && last >= holds)) {
+            snprintf(text, size, "%s: %u groups, the highest id %u; it holds %u", name, num, last, holds);
+            return GROUPS_OVER_CAP;
+        }
+    }
+    return GROUPS_OK;
+}
+
+// --- kinds ---
+
+static const struct fabric_group *group_of(const struct view *v, uint32_t s, uint16_t lid, uint8_t port)
+{
+    return v->g ? groups_at(v->g, s, lid, port) : NULL;
+}
 
 // What a switch may do with a LID, as one number.
-static uint32_t may(const struct job *j, uint32_t s, uint16_t lid, uint8_t port)
+static uint32_t may(const struct view *v, uint32_t s, uint16_t lid)
 {
-    const struct fabric_group *x = groups_at(j->g, s, lid, port);
-    return x ? (uint32_t)(x - j->g->group) << 8 | 0xff : port | 0x80000000u;
+    uint8_t port = tables_port(v->t, s, lid);
+    const struct fabric_group *x = group_of(v, s, lid, port);
+    return x ? (uint32_t)(x - v->g->group) : port | 0x80000000u;
 }
 
-static void share(const struct job *j, unsigned i, uint32_t *ret_from, uint32_t *ret_to)
+// At the end itself each LID has its own port.
+static bool may_alike(const struct view *v, uint32_t s, const struct key *x, const struct key *y)
 {
-    *ret_from = (uint32_t)((uint64_t)j->num_keys * i / j->num_tasks);
-    *ret_to = (uint32_t)((uint64_t)j->num_keys * (i + 1) / j->num_tasks);
+    uint32_t m = may(v, s, x->lid), z = may(v, s, y->lid);
+    if (s == x->end)
+        return m == (x->end_port | 0x80000000u) && z == (y->end_port | 0x80000000u);
+    return m == z;
 }
 
-// Keys are still in the order of LIDs here.
-static void hash_task(void *arg, unsigned i)
+static bool is_mixed(const struct job *j, const struct view *v, uint32_t s, const struct bunch *b)
+{
+    const struct key *x = &j->key[b->first];
+    uint8_t port = tables_port(v->t, s, x->lid);
+    const struct fabric_group *g = group_of(v, s, x->lid, port);
+    struct ports all = {{0}};
+    uint32_t bad = 0;
+    for (uint32_t i = 1; i < b->num && (s == x->end || !b->alike); i++) {
+        if (!may_alike(v, s, x, &x[i]))
+            return true;
+    }
+    if (s == x->end || !b->alike)
+        return false;
+    if (!g) {
+        for (uint32_t i = 1; i < b->num; i++)
+            bad |= tables_port(v->t, s, x[i].lid) != port;
+        return bad != 0;
+    }
+    // `beside` would be asked for a port that is not in the group of the first.
+    memcpy(all.w, g->ports.w, sizeof(all.w));
+    for (uint32_t i = 1; i < b->num; i++) {
+        uint8_t p = tables_port(v->t, s, x[i].lid);
+        bad |= !(all.w[p / 64] >> (p % 64) & 1);
+    }
+    if (bad)
+        return true;
+    return v->g->to[(size_t)s * v->g->num_switches + v->g->lid_switch[x->lid]] !=
+               (uint16_t)(g - (v->g->group + v->g->first[s])) ||
+           !v->g->lid_whole[x->lid];
+}
+
+static void bunch_task(void *arg, unsigned i)
 {
     struct job *j = arg;
-    uint32_t from, to;
-    share(j, i, &from, &to);
+    uint32_t from = (uint32_t)((uint64_t)j->num_bunches * i / j->num_tasks);
+    uint32_t to = (uint32_t)((uint64_t)j->num_bunches * (i + 1) / j->num_tasks);
     for (uint32_t s = 0; s < j->c.n; s++) {
         for (uint32_t k = from; k < to; k++) {
-            struct key *x = &j->key[k];
-            uint8_t port = tables_port(j->c.t, s, x->lid);
-            uint32_t m = may(j, s, x->lid, port);
-            if (s == x->end && m == (x->end_port | 0x80000000u)) // which differs in any case
+            struct bunch *b = &j->bunch[k];
+            bool mixed = false;
+            for (uint32_t v = 0; v < j->num_views && b->num > 1; v++)
+                mixed |= is_mixed(j, &j->view[v], s, b);
+            if (!mixed)
                 continue;
-            x->hash = (x->hash ^ m) * 0x9e3779b97f4a7c15ULL + (x->hash >> 29) + s;
+            b->mixed[s / 64] |= 1ULL << (s % 64);
+            for (uint32_t m = b->first; m < b->first + b->num; m++) {
+                struct key *x = &j->key[m];
+                for (uint32_t v = 0; v < j->num_views; v++) {
+                    uint32_t what = may(&j->view[v], s, x->lid);
+                    if (s != x->end || what != (x->end_port | 0x80000000u))
+                        x->hash = hash_mix64(x->hash ^ ((uint64_t)s << 32 | what)) + v;
+                }
+            }
         }
     }
 }
@@ -160,20 +231,19 @@ static void hash_task(void *arg, unsigned i)
 static void compare_task(void *arg, unsigned i)
 {
     struct job *j = arg;
-    uint32_t from, to;
-    share(j, i, &from, &to);
-    for (uint32_t s = 0; s < j->c.n; s++) {
-        for (uint32_t k = from; k < to; k++) {
-            struct key *x = &j->key[k];
-            const struct key *y = &j->key[j->first[k]];
-            if (x == y)
+    uint32_t from = (uint32_t)((uint64_t)j->num_bunches * i / j->num_tasks);
+    uint32_t to = (uint32_t)((uint64_t)j->num_bunches * (i + 1) / j->num_tasks);
+    for (uint32_t k = from; k < to; k++) {
+        const struct bunch *b = &j->bunch[k];
+        for (uint32_t s = 0; s < j->c.n; s++) {
+            if (!(b->mixed[s / 64] >> (s % 64) & 1))
                 continue;
-            uint32_t m = may(j, s, x->lid, tables_port(j->c.t, s, x->lid));
-            uint32_t z = may(j, s, y->lid, tables_port(j->c.t, s, y->lid));
-            if (s == x->end)
-                x->own |= m != (x->end_port | 0x80000000u) || z != (y->end_port | 0x80000000u);
-            else
-                x->own |= m != z;
+            for (uint32_t m = b->first; m < b->first + b->num; m++) {
+                struct key *x = &j->key[m];
+                const struct key *y = &j->key[j->first[m]];
+                for (uint32_t v = 0; v < j->num_views && x != y; v++)
+                    x->own |= !may_alike(&j->view[v], s, x, y);
+            }
         }
     }
 }
@@ -198,7 +268,7 @@ static void run(struct par *par, struct job *j, void (*task)(void *arg, unsigned
         task(j, i);
 }
 
-static void find_kinds(struct job *j, struct par *par, struct arena *a)
+static void read_keys(struct job *j, struct arena *a)
 {
     const struct fabric *f = j->c.f;
     j->key = ARENA_NEW_N(a, (size_t)f->top_lid + 1, struct key);
@@ -209,9 +279,34 @@ static void find_kinds(struct job *j, struct par *par, struct arena *a)
             j->num_keys++;
         }
     }
+    qsort(j->key, j->num_keys, sizeof(*j->key), key_cmp);
+    j->bunch = ARENA_NEW_N(a, j->num_keys + 1, struct bunch);
+    for (uint32_t k = 0; k < j->num_keys; k++) {
+        const struct key *x = &j->key[k];
+        if (k == 0 || x->end != x[-1].end) {
+            j->bunch[j->num_bunches++] = (struct bunch){.first = k, .alike = true};
+            j->bunch[j->num_bunches - 1].mixed = ARENA_NEW_N(a, j->c.n / 64 + 1, uint64_t);
+        }
+        struct bunch *b = &j->bunch[j->num_bunches - 1];
+        b->num++;
+        for (uint32_t v = 0; v < j->num_views; v++) {
+            const struct fabric_groups *g = j->view[v].g;
+            uint16_t lid = x->lid, first = j->key[b->first].lid;
+            if (g && lid < g->lids && first < g->lids)
+                b->alike &=
+                    g->lid_switch[lid] == g->lid_switch[first] && g->lid_whole[lid] == g->lid_whole[first];
+            else if (g)
+                b->alike = false;
+        }
+    }
+}
+
+static void find_kinds(struct job *j, struct par *par, struct arena *a)
+{
+    read_keys(j, a);
     j->first = ARENA_NEW_N(a, j->num_keys + 1, uint32_t);
     j->kind = ARENA_NEW_N(a, j->num_keys + 1, struct kind);
-    run(par, j, hash_task);
+    run(par, j, bunch_task);
     qsort(j->key, j->num_keys, sizeof(*j->key), key_cmp);
     for (uint32_t k = 0; k < j->num_keys; k++) {
         bool same = k > 0 && j->key[k].end == j->key[k - 1].end && j->key[k].hash == j->key[k - 1].hash;
@@ -308,20 +403,49 @@ static void path_text(const struct job *j, struct task *k, const struct kind *x,
 
 // --- the walk ---
 
+static const struct fabric_group *group_by_id(const struct fabric_groups *g, uint32_t s, uint16_t id)
+{
+    const struct fabric_group *x = g->group + g->first[s];
+    uint32_t from = 0, to = groups_of(g, s);
+    while (from < to) {
+        uint32_t mid = (from + to) / 2;
+        if (x[mid].id == id)
+            return &x[mid];
+        if (x[mid].id < id)
+            from = mid + 1;
+        else
+            to = mid;
+    }
+    return NULL;
+}
+
+static void add_group(struct ports *o, const struct fabric_group *x)
+{
+    for (uint32_t i = 0; i < 4 && x; i++)
+        o->w[i] |= x->ports.w[i];
+}
+
+// Of each view the entry's port and group; with mixes also what the other view has by that id.
+static struct ports outs_of(const struct job *j, uint32_t s, uint16_t lid)
+{
+    struct ports o = {{0}};
+    for (uint32_t v = 0; v < j->num_views; v++) {
+        const struct view *x = &j->view[v], *other = &j->view[1 - v];
+        uint8_t port = tables_port(x->t, s, lid);
+        const struct fabric_group *own = group_of(x, s, lid, port);
+        if (port != LFT_DROP)
+            o.w[port / 64] |= 1ULL << (port % 64);
+        add_group(&o, own);
+        if (own && j->num_views > 1 && other->g)
+            add_group(&o, group_by_id(other->g, s, own->id));
+    }
+    return o;
+}
+
 static void read_outs(const struct job *j, struct task *k, const struct kind *x)
 {
-    for (uint32_t s = 0; s < j->c.n; s++) {
-        uint8_t port = tables_port(j->c.t, s, x->lid);
-        const struct fabric_group *own = groups_at(j->g, s, x->lid, port);
-        struct ports *o = &k->outs[s];
-        *o = (struct ports){{0}};
-        if (own) {
-            memcpy(o->w, own->ports.w, sizeof(o->w));
-            o->w[port / 64] |= 1ULL << (port % 64);
-        } else if (port != LFT_DROP) {
-            o->w[port / 64] |= 1ULL << (port % 64);
-        }
-    }
+    for (uint32_t s = 0; s < j->c.n; s++)
+        k->outs[s] = outs_of(j, s, x->lid);
     memset(k->seen, UNSEEN, j->c.n);
     memset(k->lanes, 0, j->c.n);
     memset(k->depth, 0, j->c.n * sizeof(*k->depth));
@@ -356,6 +480,18 @@ static bool fail(const struct job *j, struct task *k, const struct kind *x, uint
     return false;
 }
 
+// What is sent to w by a port of v may go on by any port that w has for it.
+static inline void note_dep(const struct job *j, const struct task *k, uint64_t *dep, uint32_t v, unsigned p,
+                            uint32_t w)
+{
+    const struct vcables *c = &j->c;
+    const uint64_t *o = k->outs[w].w, *onward = c->onward + (size_t)w * c->words;
+    dep += ((size_t)v * c->ports + p) * c->words;
+    dep[0] |= (o[0] >> 1 | o[1] << 63) & onward[0];
+    for (uint32_t q = 1; q < c->words; q++)
+        dep[q] |= (o[q] >> 1 | (q < 3 ? o[q + 1] << 63 : 0)) & onward[q];
+}
+
 // All that packets may do from s on. Switches that are done with are in k->order, those behind them first.
 static bool walk_from(const struct job *j, struct task *k, const struct kind *x, uint32_t s)
 {
@@ -377,12 +513,16 @@ static bool walk_from(const struct job *j, struct task *k, const struct kind *x,
         uint32_t w = p < c->ports ? c->link[(size_t)v * c->ports + p] : LINK_DEAD;
         if (v == x->end && p == x->end_port)
             continue;
+        if (j->num_views > 1 && (w >= c->n || is_empty(&k->outs[w]))) // lost, for a while
+            continue;
         if (w >= c->n)
             return fail(j, k, x, n, p, ID_NONE, w == LINK_END ? GROUPS_WRONG_END : GROUPS_DEAD_PORT);
         if (is_empty(&k->outs[w]))
             return fail(j, k, x, n, p, w, GROUPS_NO_ENTRY);
         if (k->seen[w] == ON_PATH)
             return fail(j, k, x, n, p, w, GROUPS_LOOP);
+        if (j->lanes == 1)
+            note_dep(j, k, k->dep[0], v, p, w);
         if (k->seen[w] == DONE) {
             k->depth[v] = k->depth[w] + 1 > k->depth[v] ? k->depth[w] + 1 : k->depth[v];
             continue;
@@ -404,8 +544,8 @@ static uint8_t lanes_from(const struct job *j, uint32_t s, uint32_t t)
     return (uint8_t)((there < j->lanes ? 1u << there : 0) | (back < j->lanes ? 1u << back : 0));
 }
 
-// From the sources on: lanes, and what depends on what.
-static void note_deps(const struct job *j, struct task *k)
+// From the sources on: lanes, and what depends on what on each.
+static void note_lanes(const struct job *j, struct task *k)
 {
     const struct vcables *c = &j->c;
     for (uint32_t i = k->num_order; i-- > 0;) {
@@ -416,15 +556,9 @@ static void note_deps(const struct job *j, struct task *k)
             uint32_t w = p < c->ports ? c->link[(size_t)v * c->ports + p] : LINK_DEAD;
             if (w >= c->n)
                 continue;
-            const struct ports *o = &k->outs[w];
-            uint64_t after[4] = {o->w[0] >> 1 | o->w[1] << 63, o->w[1] >> 1 | o->w[2] << 63,
-                                 o->w[2] >> 1 | o->w[3] << 63, o->w[3] >> 1};
             k->lanes[w] |= k->lanes[v];
-            for (uint32_t m = k->lanes[v]; m != 0; m &= m - 1) {
-                uint64_t *dep = k->dep[__builtin_ctz(m)] + ((size_t)v * c->ports + p) * c->words;
-                for (uint32_t q = 0; q < c->words && q < 4; q++)
-                    dep[q] |= after[q] & c->onward[(size_t)w * c->words + q];
-            }
+            for (uint32_t m = k->lanes[v]; m != 0; m &= m - 1)
+                note_dep(j, k, k->dep[__builtin_ctz(m)], v, p, w);
         }
     }
 }
@@ -445,7 +579,8 @@ static bool walk_kind(const struct job *j, struct task *k, const struct kind *x)
         k->max_hops = k->depth[s] > k->max_hops ? k->depth[s] : k->max_hops;
     }
     k->pairs += (uint64_t)sources * x->num;
-    note_deps(j, k);
+    if (j->lanes > 1)
+        note_lanes(j, k);
     return true;
 }
 
@@ -562,31 +697,41 @@ static void conclude(struct job *j, const struct groups_verify *o, struct groups
     }
 }
 
+static void prove(struct job *j, const struct groups_verify *o, struct groups_proof *ret, struct arena *a)
+{
+    vfind_parts(&j->c, a);
+    vwalk_prepare(&j->c, a);
+    j->num_tasks = o->par && o->par->width > 1 ? o->par->width : 1;
+    j->task = ARENA_NEW_N(a, j->num_tasks, struct task);
+    find_kinds(j, o->par, a);
+    for (uint32_t i = 0; i < j->num_tasks; i++)
+        task_new(j, &j->task[i]);
+    run(o->par, j, walk_task);
+    conclude(j, o, ret, a);
+    for (uint32_t i = 0; i < j->num_tasks; i++)
+        arena_free(j->task[i].a);
+}
+
 bool route_verify_groups(const struct fabric *f, const struct fabric_tables *t, const struct fabric_groups *g,
                          const struct groups_verify *o, struct groups_proof *ret)
 {
     struct arena *a = arena_new();
-    struct job j = {.c = {.f = f, .t = t}, .g = g, .lanes = 1};
+    struct job j = {.c = {.f = f, .t = t}, .view = {{t, g}, {o->held_tables, o->held}}, .lanes = 1};
     struct verify_opts v = {.par = NULL};
     *ret = (struct groups_proof){.fault = GROUPS_OK};
+    j.num_views = o->held_tables ? 2 : 1;
     vread_cables(&j.c, &v, a);
-    if (t->lanes && t->lanes->num_switches == j.c.n && t->lanes->num_lanes <= LANES_MAX)
+    for (uint32_t i = 0; i < j.num_views && ret->fault == GROUPS_OK; i++)
+        ret->fault = shape_of(&j.c, &j.view[i], i == 0 ? o->cap : NULL, ret->counter_example,
+                              sizeof(ret->counter_example));
+    if (t->lanes)
         j.lanes = t->lanes->num_lanes;
-    else if (t->lanes)
+    if (ret->fault == GROUPS_OK && (t->lanes && (t->lanes->num_switches != j.c.n || j.lanes > LANES_MAX))) {
         ret->fault = GROUPS_MALFORMED;
-    if (ret->fault == GROUPS_OK && shape_text(&j.c, g, o->cap, ret) && j.c.n > 0) {
-        vfind_parts(&j.c, a);
-        vwalk_prepare(&j.c, a);
-        j.num_tasks = o->par && o->par->width > 1 ? o->par->width : 1;
-        j.task = ARENA_NEW_N(a, j.num_tasks, struct task);
-        find_kinds(&j, o->par, a);
-        for (uint32_t i = 0; i < j.num_tasks; i++)
-            task_new(&j, &j.task[i]);
-        run(o->par, &j, walk_task);
-        conclude(&j, o, ret, a);
-        for (uint32_t i = 0; i < j.num_tasks; i++)
-            arena_free(j.task[i].a);
+        snprintf(ret->counter_example, sizeof(ret->counter_example), "the lanes are of another fabric");
     }
+    if (ret->fault == GROUPS_OK && j.c.n > 0)
+        prove(&j, o, ret, a);
     arena_free(a);
     ret->ok = ret->fault == GROUPS_OK;
     return ret->ok;
