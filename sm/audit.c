@@ -32,7 +32,7 @@
 #define STUBBORN_ROUNDS 3 // in a row
 #define PORTS 256
 
-enum unit { UNIT_NODE, UNIT_DESC, UNIT_SWITCH, UNIT_PORT, UNIT_P_KEY, UNIT_LFT };
+enum unit { UNIT_NODE, UNIT_DESC, UNIT_SWITCH, UNIT_PORT, UNIT_P_KEY, UNIT_LFT, UNIT_LANES };
 
 struct one { // a device that is being audited; guid 0 = free
     uint64_t guid;
@@ -42,7 +42,7 @@ struct one { // a device that is being audited; guid 0 = free
     uint8_t out;
     bool again;   // judged from the start: something came in between
     bool changed; // a change that others tell of: no drift
-    bool desc, node, sw, tables;
+    bool desc, node, sw, tables, lanes;
     bool port[PORTS]; // to be marked
     bool have_p_key;
     uint16_t p_key[32]; // block 0 of a switch's port 0, when it has drifted
@@ -157,12 +157,19 @@ static bool unit_at(const struct sm *sm, const struct sm_dev *d, uint32_t *i, en
     bool sw = dev_is_switch(d);
     bool lft = sw && d->have_si && d->lft == DEV_LFT_SHADOW && sm->tables != NULL && !d->too_small;
     uint32_t blocks = lft ? d->si.linear_fdb_top / 64u + 1 : 0;
-    uint32_t end = 3 + 2 * ports + blocks;
+    uint32_t lanes = 3 + 2 * ports + blocks,
+             end = lanes + (sm_lanes_known(sm, d) > 0 ? sm_lanes_units(d) : 0);
 
     for (; *i < end; ++*i) {
         uint32_t k = *i < 3 ? 0 : *i - 3;
         *ret_num = *i < 3 ? 0 : k < ports ? k : k < 2 * ports ? k - ports : k - 2 * ports;
-        *ret = *i < 3 ? (enum unit) * i : k < ports ? UNIT_PORT : k < 2 * ports ? UNIT_P_KEY : UNIT_LFT;
+        *ret = *i < 3          ? (enum unit) * i
+               : k < ports     ? UNIT_PORT
+               : k < 2 * ports ? UNIT_P_KEY
+               : *i < lanes    ? UNIT_LFT
+                               : UNIT_LANES;
+        if (*ret == UNIT_LANES)
+            *ret_num = *i - lanes;
         const struct sm_port *p = &d->port[*ret == UNIT_PORT || *ret == UNIT_P_KEY ? *ret_num : 0];
         bool own = d->index == sm->own_dev && *ret_num == sm->own.num;
         switch (*ret) {
@@ -186,6 +193,10 @@ static bool unit_at(const struct sm *sm, const struct sm_dev *d, uint32_t *i, en
             break;
         case UNIT_LFT:
             return true;
+        case UNIT_LANES:
+            if (sm_lanes_is_known(d, *ret_num))
+                return true;
+            break;
         }
     }
     return false;
@@ -195,9 +206,9 @@ static uint32_t units_of(const struct sm *sm, const struct sm_dev *d)
 {
     uint32_t n = 0, num;
     enum unit u;
-    for (uint32_t i = 0; unit_at(sm, d, &i, &u, &num); i++)
+    for (uint32_t i = 0; unit_at(sm, d, &i, &u, &num) && u != UNIT_LANES; i++)
         n++;
-    return n;
+    return n + sm_lanes_known(sm, d);
 }
 
 // --- what the answers say ---
@@ -373,6 +384,15 @@ static void lft_answer(struct sm *sm, struct one *o, const struct sm_dev *d, uin
     }
 }
 
+static void lanes_answer(struct sm *sm, struct one *o, struct sm_dev *d, uint32_t unit, const uint8_t *data)
+{
+    char what[120];
+    if (!sm_lanes_drifted(sm, d, unit, data, what, sizeof(what)))
+        return;
+    o->lanes = true;
+    differs(o, "%s", what);
+}
+
 static void answered(struct sm *sm, struct one *o, struct sm_dev *d, enum unit u, uint32_t num,
                      const uint8_t *data)
 {
@@ -394,6 +414,9 @@ static void answered(struct sm *sm, struct one *o, struct sm_dev *d, enum unit u
         break;
     case UNIT_LFT:
         lft_answer(sm, o, d, num, data);
+        break;
+    case UNIT_LANES:
+        lanes_answer(sm, o, d, num, data);
         break;
     }
 }
@@ -421,8 +444,11 @@ static void mark(struct sm *sm, const struct one *o, struct sm_dev *d)
         else
             sm_dirty_port(sm, d, num, "drift");
     }
-    if (sw)
+    if (sw || (o->lanes && dev_is_switch(d)))
         sm_dirty_switch(sm, d, "drift");
+    else if (o->lanes)
+        for (unsigned num = 1; num <= d->ni.num_ports; num++)
+            sm_dirty_port(sm, d, num, "drift");
     if (o->tables)
         sm_dirty_tables(sm, d, "drift");
     if (o->desc)
@@ -481,11 +507,15 @@ static void ask(struct sm *sm, struct one *o, struct sm_dev *d, enum unit u, uin
         [UNIT_SWITCH] = MAD_ATTR_SWITCH_INFO, [UNIT_PORT] = MAD_ATTR_PORT_INFO,
         [UNIT_P_KEY] = MAD_ATTR_P_KEY_TABLE,  [UNIT_LFT] = MAD_ATTR_LINEAR_FORWARDING_TABLE,
     };
-    uint32_t mod = u == UNIT_PORT ? sm_port_info_mod(d, num) : u == UNIT_LFT ? num : 0;
-    unsigned port = !dev_is_switch(d) && (u == UNIT_PORT || u == UNIT_P_KEY) ? num : 0;
+    struct sm_item it = {0};
+    if (u == UNIT_LANES)
+        sm_lanes_item(d, num, &it);
+    uint32_t mod = u == UNIT_PORT ? sm_port_info_mod(d, num) : u == UNIT_LFT ? num : it.attr_mod;
+    unsigned port = !dev_is_switch(d) && (u == UNIT_PORT || u == UNIT_P_KEY) ? num : it.port;
     uint64_t user = (uint64_t)(o - sm->audit->one) << 40 | (uint64_t)u << 32 | num;
     o->out++;
-    sm_request(sm, d, port, MAD_METHOD_GET, attr[u], mod, NULL, unit_done, NULL, user);
+    sm_request(sm, d, port, MAD_METHOD_GET, u == UNIT_LANES ? it.attr_id : attr[u], mod, NULL, unit_done,
+               NULL, user);
 }
 
 static void pump(struct sm *sm, struct one *o)

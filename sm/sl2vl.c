@@ -18,6 +18,7 @@
 //
 // A cable to an adapter with fewer lanes than are in use takes what fits: nothing waits behind it but what
 // the adapter takes off the wire.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ struct sm_vls {     // what is known to be as it should
     uint32_t ports; // bits of a row: num_ports + 1
     uint8_t lanes;  // for so many
     bool settled;   // all of it
+    uint8_t unkept; // a port that does not keep, or refuses, what it is told; 0: none
     uint8_t ok[];   // [in * ports + out], then [ports * ports + ARB_BLOCKS * port + block]
 };
 
@@ -62,6 +64,7 @@ static void forget(struct sm_vls *v)
 {
     memset(v->ok, 0, (num_bits(v->ports) + 7) / 8);
     v->settled = false;
+    v->unkept = 0;
 }
 
 static void forget_port(struct sm_vls *v, unsigned num)
@@ -144,6 +147,17 @@ static void tell_of_limit(struct sm *sm)
             n);
 }
 
+// A note goes when the device is read, and comes again as long as it holds.
+static void no_use(struct sm *sm, const struct sm_dev *d)
+{
+    char where[128];
+    sm_note(sm, d->guid, FINDING_ERROR, "lanes-not-kept",
+            sm_port_text(d, d->vls->unkept, where, sizeof(where)),
+            "refuses or does not keep SLtoVL or VLArbitration: packets there may go by other lanes than the "
+            "tables "
+            "are proved for");
+}
+
 // What the sweep has read may say that a device or a port has lost what it had.
 void sm_lanes_begin(struct sm *sm)
 {
@@ -161,6 +175,8 @@ void sm_lanes_begin(struct sm *sm)
         for (unsigned num = 1; num <= d->ni.num_ports; num++)
             if (!d->port[num].known || sm_port_reset(&d->port[num]))
                 forget_port(d->vls, num);
+        if (d->vls->unkept != 0)
+            no_use(sm, d);
     }
 }
 
@@ -311,12 +327,12 @@ static void mark(struct sm_dev *d, uint32_t i, const struct unit *u, bool ok)
     set_ok(d->vls, i, ok);
 }
 
-static void no_use(struct sm *sm, struct sm_dev *d, const struct unit *u, const char *how)
+static void unkept(struct sm *sm, struct sm_dev *d, uint8_t port)
 {
-    char where[128];
-    sm_note(sm, d->guid, FINDING_ERROR, "lanes-not-kept", sm_port_text(d, u->out, where, sizeof(where)),
-            "%s Set(%s): packets there may go by other lanes than the tables are proved for", how,
-            u->arb ? "VLArbitrationTable" : "SLtoVLMappingTable");
+    if (d->vls->unkept != 0)
+        return;
+    d->vls->unkept = port;
+    no_use(sm, d);
 }
 
 // An answer to what sm_lanes_next() has asked, or to the Set that followed.
@@ -336,7 +352,7 @@ void sm_lanes_answer(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const st
     }
     if (r->mad_status != 0) { // it will say the same the next time
         mark(d, i, &u, true);
-        no_use(sm, d, &u, "refuses");
+        unkept(sm, d, u.out);
         return;
     }
     item(d, i, &u, &it);
@@ -344,7 +360,7 @@ void sm_lanes_answer(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const st
     if (tag & UNIT_SET) {
         sm->progress = true;
         if (wrong)
-            no_use(sm, d, &u, "answers with success but does not keep");
+            unkept(sm, d, u.out);
     } else if (wrong && !is_ok(d->vls, i)) { // not yet by another's Set
         it.tag |= UNIT_SET;
         it.method = MAD_METHOD_SET;
@@ -356,6 +372,49 @@ void sm_lanes_answer(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const st
         return;
     }
     set_ok(d->vls, i, true);
+}
+
+// --- for the audit ---
+
+// How many settings are known to be right, and so can have drifted; 0 where one lane is enough.
+uint32_t sm_lanes_known(const struct sm *sm, const struct sm_dev *d)
+{
+    uint32_t n = 0, bytes = (sm_lanes_units(d) + 7) / 8;
+    if (lanes_of(sm->tables) <= 1 || d->vls == NULL || d->vls->ports != d->ni.num_ports + 1u)
+        return 0;
+    for (uint32_t i = 0; i < bytes; i++)
+        n += (uint32_t)__builtin_popcount(d->vls->ok[i]);
+    return n;
+}
+
+bool sm_lanes_is_known(const struct sm_dev *d, uint32_t unit)
+{
+    struct unit u = unit_of(d->vls, unit);
+    return is_ok(d->vls, unit) && concerns(d, &u);
+}
+
+void sm_lanes_item(const struct sm_dev *d, uint32_t unit, struct sm_item *it)
+{
+    struct unit u = unit_of(d->vls, unit);
+    item(d, unit, &u, it);
+}
+
+// Then it is asked for again by the next sweep that reads the device.
+bool sm_lanes_drifted(struct sm *sm, struct sm_dev *d, uint32_t unit, const uint8_t *data, char *what,
+                      unsigned long size)
+{
+    uint8_t wire[MAD_SMP_DATA_SIZE];
+    if (d->vls == NULL || d->vls->ports != d->ni.num_ports + 1u)
+        return false;
+    struct unit u = unit_of(d->vls, unit);
+    if (!sm_lanes_is_known(d, unit) || d->vls->unkept || !mend(d, &u, lanes_of(sm->tables), data, wire))
+        return false;
+    mark(d, unit, &u, false);
+    if (u.arb)
+        snprintf(what, size, "port %u: VLArbitration does not serve all lanes alike", u.out);
+    else
+        snprintf(what, size, "levels that come in by port %u leave by port %u on other lanes", u.in, u.out);
+    return true;
 }
 
 // --- service levels towards the manager ---
@@ -464,6 +523,23 @@ static uint32_t *old_numbers(const struct fabric *before, const struct fabric *f
     return old;
 }
 
+static bool same_numbers(const struct sides *s, uint32_t n)
+{
+    if (s->was == NULL || s->now == NULL || s->was->num_switches != n)
+        return false;
+    for (uint32_t a = 0; a < n; a++)
+        if (s->old[a] != a)
+            return false;
+    return true;
+}
+
+// Pairs are many: those of a switch are looked at one by one only where there is a difference.
+static bool same_row(const struct sides *s, uint32_t a, bool alike)
+{
+    size_t stride = s->now != NULL ? s->now->stride : 0;
+    return alike && memcmp(s->was->pair + a * stride, s->now->pair + a * stride, stride) == 0;
+}
+
 void sm_lanes_publish(struct sm *sm)
 {
     bool first = sm->tables == NULL;
@@ -477,8 +553,11 @@ void sm_lanes_publish(struct sm *sm)
         return;
     uint32_t *old = old_numbers(first ? f : sm->fabric, f);
     s.old = old;
+    bool alike = same_numbers(&s, n);
     for (uint32_t a = 0; a < n; a++) {
         bool other = false;
+        if (same_row(&s, a, alike))
+            continue;
         for (uint32_t b = 0; b < n && old[a] != ID_NONE && !other; b++)
             other = old[b] != ID_NONE && other_lane(&s, a, b);
         changed += other;

@@ -471,6 +471,12 @@ uint32_t sm_lanes_units(const struct sm_dev *d);
 bool sm_lanes_next(struct sm *sm, struct sm_dev *d, uint32_t *cursor, struct sm_item *it);
 void sm_lanes_answer(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r);
 void sm_lanes_free(struct sm_dev *d);
+// For the audit: what is known to be right, by unit; what a Get of it asks; whether the answer is another.
+uint32_t sm_lanes_known(const struct sm *sm, const struct sm_dev *d);
+bool sm_lanes_is_known(const struct sm_dev *d, uint32_t unit);
+void sm_lanes_item(const struct sm_dev *d, uint32_t unit, struct sm_item *it);
+bool sm_lanes_drifted(struct sm *sm, struct sm_dev *d, uint32_t unit, const uint8_t *data, char *what,
+                      unsigned long size);
 // The database: what stood there when the manager began, for the switches of f (NULL: nothing); what is to be
 // there (size 0: nothing).
 void sm_lanes_load(struct sm *sm);

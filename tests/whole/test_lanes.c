@@ -16,7 +16,7 @@
 #include "lib/hash.h"
 #include "lib/xalloc.h"
 #include "mad/mad.h"
-#include "tests/whole/rig.h"
+#include "tests/whole/meddler.h"
 
 // --- fabrics ---
 
@@ -508,6 +508,100 @@ static void test_other_engine(void **state)
     rig_done(&r);
 }
 
+// Rows that somebody else has written are found by the audit, told once, and put right.
+static void test_drift(void **state)
+{
+    struct rig r;
+    struct meddler m;
+    uint8_t data[MAD_SMP_DATA_SIZE] = {0}, vl;
+    struct sim_port_view v;
+    (void)state;
+    init(&r, torus(5, 4), NULL);
+    r.opts.audit_interval_ns = 60 * MONO_S;
+    up(&r);
+    rig_run(&r, 150 * MONO_S);
+    uint64_t sets = lane_sets(&r);
+    assert_int_equal(rig_events_of(&r, "drift"), 0);
+    meddler_init(&m, &r);
+    const struct node *sw = fabric_switch(r.plan, 6), *host = &r.plan->node[25];
+    assert_int_equal(host->type, NODE_CA);
+    assert_int_equal(sim_port_view(r.sim, sw->guid, 0, &v), 0);
+    meddler_set(&m, v.lid, MAD_ATTR_SLTOVL_MAPPING_TABLE, 1 << 8 | 2, data);
+    assert_int_equal(sim_sl2vl(r.sim, sw->guid, 1, 2, 1, &vl), 0);
+    assert_int_equal(vl, 0);
+    assert_int_equal(sim_port_view(r.sim, host->guid, 1, &v), 0);
+    data[1] = 1; // lane 0 alone
+    meddler_set(&m, v.lid, MAD_ATTR_VL_ARBITRATION_TABLE, 1 << 16, data);
+    rig_run(&r, 150 * MONO_S);
+    assert_int_equal(rig_events_of(&r, "drift"), 2);
+    assert_int_equal(lane_sets(&r) - sets, 2);
+    assert_int_equal(sim_sl2vl(r.sim, sw->guid, 1, 2, 1, &vl), 0);
+    assert_int_equal(vl, 1);
+    judge(&r, NULL);
+    meddler_done(&m);
+    rig_done(&r);
+}
+
+static uint64_t findings_of(const struct rig *r, const char *code)
+{
+    const struct findings *fs = sm_findings(r->sm);
+    uint64_t n = 0;
+    for (size_t i = 0; i < fs->n; i++)
+        n += strcmp(fs->item[i].code, code) == 0;
+    return n;
+}
+
+// A switch that says yes and keeps what it has: told as long as it is so, and not asked again and again.
+static void test_not_kept(void **state)
+{
+    struct rig r;
+    (void)state;
+    init(&r, torus(5, 4), &(struct sim_opts){.sltovl_zero = true});
+    r.opts.audit_interval_ns = 60 * MONO_S;
+    uint64_t guid = fabric_switch(r.plan, 3)->guid;
+    assert_int_equal(sim_set_not_kept(r.sim, guid, MAD_ATTR_SLTOVL_MAPPING_TABLE, true), 0);
+    up(&r);
+    uint64_t sets = lane_sets(&r);
+    assert_int_equal(findings_of(&r, "lanes-not-kept"), 1);
+    sm_resweep(r.sm, "operator", false);
+    rig_sweeps(&r, 1, 60);
+    rig_run(&r, 200 * MONO_S);
+    assert_int_equal(lane_sets(&r), sets);
+    assert_int_equal(findings_of(&r, "lanes-not-kept"), 1);
+    assert_int_equal(rig_events_of(&r, "drift"), 0);
+    assert_int_equal(sim_set_not_kept(r.sim, guid, MAD_ATTR_SLTOVL_MAPPING_TABLE, false), 0);
+    assert_int_equal(sim_switch_reboot(r.sim, guid), 0);
+    rig_sweeps(&r, 1, 60);
+    rig_run(&r, 30 * MONO_S);
+    assert_int_equal(findings_of(&r, "lanes-not-kept"), 0);
+    judge(&r, NULL);
+    rig_done(&r);
+}
+
+// Cables, switches and adapters that come and go; after each, no cycle.
+static void test_faults(void **state)
+{
+    struct rig r;
+    (void)state;
+    init(&r, torus(5, 5), &(struct sim_opts){.sltovl_zero = true});
+    up(&r);
+    for (unsigned i = 0; i < 6; i++) {
+        uint64_t guid = fabric_switch(r.plan, (i * 7 + 3) % 25)->guid;
+        unsigned port = 1 + i % 4;
+        if (i % 3 == 2)
+            assert_int_equal(sim_switch_reboot(r.sim, guid), 0);
+        else
+            assert_int_equal(sim_link_set(r.sim, guid, port, false), 0);
+        rig_sweeps(&r, 1, 60);
+        rig_run(&r, 10 * MONO_S);
+        assert_true(rig_last(&r)->ok);
+        judge(&r, NULL);
+        if (i % 2 == 0)
+            assert_int_equal(sim_link_set(r.sim, guid, port, true), 0);
+    }
+    rig_done(&r);
+}
+
 // A level that is asked for is the path's, or there is no path.
 static void test_level_asked(void **state)
 {
@@ -539,10 +633,12 @@ static void test_level_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_torus),       cmocka_unit_test(test_programmed),
-        cmocka_unit_test(test_one_lane),    cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_cable),       cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_level_asked), cmocka_unit_test(test_other_engine),
+        cmocka_unit_test(test_torus),        cmocka_unit_test(test_programmed),
+        cmocka_unit_test(test_one_lane),     cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_cable),        cmocka_unit_test(test_restart),
+        cmocka_unit_test(test_level_asked),  cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_not_kept),     cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_other_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
