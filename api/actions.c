@@ -12,7 +12,7 @@
 // --- bodies and answers ---
 
 static const struct field none_fields[] = {{0}};
-const struct schema schema_reroute_body = {
+const struct schema schema_nothing_body = {
     .name = "nothing", "An empty object, or no body", 1, none_fields, true};
 
 struct asked_row {
@@ -52,37 +52,28 @@ void audit_action(struct request *r, const char *subject, const char *fmt, ...)
 
 // --- sweeps ---
 
-static void ask_sweep(struct request *r, bool reroute)
+void answer_unmanaged(struct request *r)
+{
+    const struct view *v = r->view;
+    if (v->src->offline != NULL)
+        answer_problem(r, 409, "fabric %s is a file; nothing manages it", v->src->name);
+    else
+        answer_problem(r, 503, "fabric %s is not managed: %s", v->src->name,
+                       v->src->down ? v->src->down : "there is no port");
+}
+
+void post_resweep(struct request *r)
 {
     struct view *v = r->view;
     struct sm_status st;
 
     if (v->src->sm == NULL) {
-        if (v->src->offline != NULL)
-            answer_problem(r, 409, "fabric %s is a file; nothing manages it", v->src->name);
-        else
-            answer_problem(r, 503, "fabric %s is not managed: %s", v->src->name,
-                           v->src->down ? v->src->down : "there is no port");
+        answer_unmanaged(r);
         return;
     }
     sm_get_status(v->src->sm, &st);
-    if (st.state == SM_STANDBY && reroute) {
-        answer_problem(r, 409, "another subnet manager runs fabric %s; weft stands by and writes no routes",
-                       v->src->name);
-        return;
-    }
-    audit_action(r, "", reroute ? "routes are computed anew" : "the whole fabric is looked at again");
-    sm_resweep(v->src->sm, "operator", reroute);
+    audit_action(r, "", "the whole fabric is looked at again");
+    sm_resweep(v->src->sm, "operator", false);
     answer_struct(r, 202, &schema_sweep_asked,
                   &(struct asked_row){(int64_t)st.sweeps + (st.sweeping ? 2 : 1)});
-}
-
-void post_reroute(struct request *r)
-{
-    ask_sweep(r, true);
-}
-
-void post_resweep(struct request *r)
-{
-    ask_sweep(r, false);
 }

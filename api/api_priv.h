@@ -13,6 +13,7 @@
 //     resolve.c    GUID, LID or name -> node and port
 //     render_*.c   handlers of GET
 //     actions.c    sweeps that are asked for, the record of actions
+//     blueprint.c  the blueprint and what is asked of it; blueprint_change.c: the worker's part of that
 //     sim*.c       what can be done to a simulated fabric
 //     jobs.c       long computations on the worker pool; compute.c: what the worker does
 //     whatif.c     what would become of a fabric; elements.c, additions.c: of what people name: part of that
@@ -259,6 +260,11 @@ void get_mads(struct request *r);
 void get_events(struct request *r);
 void get_stream(struct request *r);
 void get_job(struct request *r);
+void get_blueprint(struct request *r);
+void post_blueprint_accept(struct request *r);
+void post_blueprint_learn(struct request *r);
+void post_blueprint_set(struct request *r);
+void post_blueprint_strike(struct request *r);
 void post_reroute(struct request *r);
 void post_resweep(struct request *r);
 void get_sim(struct request *r);
@@ -278,6 +284,8 @@ extern const struct schema schema_status, schema_fabric, schema_node, schema_nod
     schema_sim_loss_body, schema_sim_action_body, schema_sim_verb, schema_group, schema_group_detail,
     schema_sim, schema_computation_body, schema_problem, schema_route_quality, schema_job_quality_body,
     schema_whatif_body;
+extern const struct schema schema_nothing_body, schema_blueprint, schema_blueprint_body,
+    schema_blueprint_set_body, schema_blueprint_strike_body, schema_reroute_asked;
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---
@@ -290,6 +298,16 @@ const char *speed_word(const struct port_attrs *a);
 // Logs it and makes it an event.
 void audit_action(struct request *r, const char *subject, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+void answer_unmanaged(struct request *r); // the fabric has no manager: why not
+
+// --- blueprint.c ---
+struct blueprint_change;
+struct computation;
+void blueprint_change_done(struct view *v, struct computation *c, struct blueprint_change *x);
+// Both take x. The first answers; the second does not where it succeeds.
+void jobs_blueprint(struct request *r, struct view *v, struct blueprint_change *x);
+bool jobs_begin_blueprint(struct request *r, struct view *v, struct blueprint_change *x, char id[24]);
 
 // --- sim.c ---
 struct sim *sim_of(struct request *r); // or NULL and an answer (409): the fabric is not simulated

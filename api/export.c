@@ -24,6 +24,7 @@ enum form { // as export_forms has them
 };
 static const char *const export_forms[] = {"slurm", "slurm-yaml", "json", "ibnetdiscover",
                                            "lst",   "lft",        "fdbs", NULL};
+static const char *const export_graphs[] = {"live", "blueprint", NULL};
 const struct param export_params[] = {
     {.name = "format",
      .type = PARAM_ENUM,
@@ -36,6 +37,10 @@ const struct param export_params[] = {
      .min = 0,
      .max = RAIL_NONE - 1,
      .doc = "slurm: hosts lie under their leaves of this rail; when absent under their scalable units"},
+    {.name = "of",
+     .type = PARAM_ENUM,
+     .name_of = export_graphs,
+     .doc = "blueprint: what the fabric is meant to be, of graphs; live when absent, of slurm blueprint"},
     {.name = "match", .type = PARAM_STR, .doc = "slurm: only hosts whose names match this shell pattern"},
     {0},
 };
@@ -119,13 +124,25 @@ static void export_free(struct export *x)
     free(x);
 }
 
-// Slurm is told of hosts that are away as well: an empty place is no reason to place jobs apart.
-static const struct fabric *graph_of(const struct view *v, const struct fabric *live, enum form form)
+// Slurm is told of hosts that are away as well: an empty place is no reason to place jobs apart. NULL with an
+// answer when there is no such graph.
+static const struct fabric *graph_of(struct request *r, const struct view *v, const struct fabric *live,
+                                     enum form form)
 {
     struct sm_blueprint b = {0};
-    if (v->src->sm != NULL && (form == FORM_SLURM || form == FORM_SLURM_YAML))
+    const char *of = query_str(r, "of");
+    bool slurm = form == FORM_SLURM || form == FORM_SLURM_YAML;
+    bool blueprint = of != NULL ? strcmp(of, "blueprint") == 0 : slurm;
+    if (v->src->sm != NULL && blueprint)
         sm_get_blueprint(v->src->sm, &b);
-    return b.known != NULL ? b.known : live;
+    if (b.known != NULL && form != FORM_LFT && form != FORM_FDBS)
+        return b.known;
+    if (of == NULL || !blueprint)
+        return live;
+    answer_problem(r, 409, "%s",
+                   b.known != NULL ? "tables are of the fabric as it is; leave out \"of\""
+                                   : "there is no blueprint");
+    return NULL;
 }
 
 static bool take_tables(struct request *r, struct view *v, struct export *x)
@@ -172,16 +189,19 @@ void get_export(struct request *r)
         answer_problem(r, 503, "%d exports are being made; try again", AT_ONCE);
         return;
     }
+    enum form form = form_of(query_str(r, "format"));
+    if ((f = graph_of(r, v, f, form)) == NULL)
+        return;
     struct export *x = xcalloc(1, sizeof(*x));
     *x = (struct export){.next = a->exports.first,
                          .api = a,
                          .r = r,
-                         .form = form_of(query_str(r, "format")),
+                         .form = form,
                          .name = xstrdup(v->src->name),
                          .match = query_str(r, "match") ? xstrdup(query_str(r, "match")) : NULL,
                          .rail = (int)query_int(r, "rail", -1),
                          .job = {.work = work, .done = done, .arg = x}};
-    x->f = fabric_ref(graph_of(v, f, x->form));
+    x->f = fabric_ref(f);
     a->exports.first = x;
     a->exports.count++;
     if ((x->form == FORM_LFT || x->form == FORM_FDBS) && !take_tables(r, v, x)) {

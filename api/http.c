@@ -132,12 +132,23 @@ static enum MHD_Result too_large(struct request *r)
     return send_answer(r);
 }
 
+// Whole topologies are for those who may do something with them.
+static bool may_send_much(struct request *r)
+{
+    bool ok = auth_request(r) && r->role >= API_OPERATE;
+    buf_clear(&r->out); // a refusal comes when the request is looked at
+    r->status = 0;
+    return ok;
+}
+
 // Large bodies come over the unix socket only, as all that is POSTed does.
 static enum MHD_Result on_first(struct request *r, const char *method)
 {
     const char *length = http_header(r, "Content-Length");
     r->begun = true;
     r->body_max = r->listener->is_unix ? resource_body_max(method, r->raw) : BODY_MAX;
+    if (r->body_max > BODY_DISCARD_MAX && !may_send_much(r))
+        r->body_max = BODY_MAX;
     if (length != NULL && strtoull(length, NULL, 10) > r->body_max)
         return too_large(r);
     return MHD_YES;
@@ -160,7 +171,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
         if (r->body_seen <= r->body_max)
             buf_add(&r->body, data, *size);
         *size = 0;
-        return r->body_seen > BODY_DISCARD_MAX ? MHD_NO : MHD_YES;
+        return r->body_seen > BODY_DISCARD_MAX && r->body_seen > r->body_max ? MHD_NO : MHD_YES;
     }
     if (r->answered)
         return MHD_YES;

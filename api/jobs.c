@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/api_priv.h"
+#include "api/blueprint.h"
 #include "api/compute.h"
 #include "lib/xalloc.h"
 
@@ -27,6 +28,7 @@ enum job_kind { // as job_kinds has them
     JOB_QUALITY,
     JOB_HOSTS,
     JOB_WHATIF,
+    JOB_BLUEPRINT,
 };
 
 struct job {
@@ -41,6 +43,7 @@ struct job {
     enum job_kind kind;
     struct view *view; // JOB_QUALITY: whose tables are rated
     struct computation c;
+    struct blueprint_change *change; // JOB_BLUEPRINT
     struct pool_job pool_job;
 };
 
@@ -53,8 +56,8 @@ struct job_row {
 };
 #define JOB(f) offsetof(struct job_row, f)
 static const char *const job_states[] = {"running", "done", "failed", NULL};
-static const char *const job_kinds[] = {
-    "route-computation", "route-quality", "job-quality", "whatif", NULL};
+static const char *const job_kinds[] = {"route-computation", "route-quality",    "job-quality", "whatif",
+                                        "blueprint-change", NULL};
 static const struct field job_fields[] = {
     {.name = "id", .type = FIELD_STR, .at = JOB(id), "its id in paths"},
     {.name = "kind", .type = FIELD_STR, .at = JOB(kind), "what it computes", .name_of = job_kinds},
@@ -71,7 +74,8 @@ static const struct field job_fields[] = {
     {.name = "result",
      .type = FIELD_RAW,
      .at = JOB(result),
-     "what came out: of a route computation, or of job-quality an object job_quality, of whatif a whatif",
+     "what came out: of a route computation, or of job-quality an object job_quality, of whatif a whatif, "
+     "of blueprint-change a blueprint_change",
      &schema_computation_result,
      .null = true},
     {0},
@@ -140,6 +144,7 @@ static void job_unref(struct job *j)
         return;
     fabric_unref(j->c.f);
     compute_done(&j->c);
+    blueprint_change_free(j->change);
     free(j->fabric);
     free(j);
 }
@@ -152,7 +157,10 @@ static bool unfinished(const struct job *j)
 static void work(void *arg, struct par *par)
 {
     struct job *j = arg;
-    compute_run(&j->c, par);
+    if (j->change != NULL)
+        blueprint_change_run(&j->c, j->change, par);
+    else
+        compute_run(&j->c, par);
 }
 
 static void start_next(struct api *a)
@@ -178,6 +186,8 @@ static void done(void *arg)
         job_unref(j);
         return;
     }
+    if (j->kind == JOB_BLUEPRINT)
+        blueprint_change_done(j->view, &j->c, j->change);
     j->state = j->c.err.code == 0 ? JOB_DONE : JOB_FAILED;
     if (j->kind == JOB_QUALITY)
         quality_rated(j->view, &j->c);
@@ -379,6 +389,39 @@ static void answer_begun(struct request *r, struct job *j)
     fill_row(j, &row, NULL, id);
     snprintf(r->location, sizeof(r->location), API_BASE "/jobs/%s", id);
     answer_struct(r, 202, &schema_job, &row);
+}
+
+static struct job *begin_blueprint(struct request *r, struct view *v, struct blueprint_change *x)
+{
+    struct computation c = {0};
+    take_routing(v, &c);
+    struct job *j = begin(r, v, &c);
+    if (j == NULL) {
+        blueprint_change_free(x);
+        return NULL;
+    }
+    j->kind = JOB_BLUEPRINT;
+    j->view = v;
+    j->change = x;
+    return j;
+}
+
+void jobs_blueprint(struct request *r, struct view *v, struct blueprint_change *x)
+{
+    struct job *j = begin_blueprint(r, v, x);
+    if (j != NULL)
+        answer_begun(r, j);
+}
+
+bool jobs_begin_blueprint(struct request *r, struct view *v, struct blueprint_change *x, char id[24])
+{
+    struct job *j = begin_blueprint(r, v, x);
+    if (j == NULL)
+        return false;
+    start_next(r->api);
+    snprintf(id, 24, "%llu", (unsigned long long)j->id);
+    snprintf(r->location, sizeof(r->location), API_BASE "/jobs/%s", id);
+    return true;
 }
 
 void post_route_computation(struct request *r)

@@ -36,7 +36,7 @@ static int finished_sweep(struct cli *c, long long id, json_t **ret)
     return CLI_OK;
 }
 
-static int wait_sweep(struct cli *c, long long id, double seconds, json_t **ret)
+int cli_wait_sweep(struct cli *c, long long id, double seconds, json_t **ret)
 {
     int64_t deadline = mono_now().ns + (int64_t)(seconds * 1e9);
     for (;;) {
@@ -67,7 +67,7 @@ static int sweep_outcome(struct cli *c, json_t *s)
     return ok ? CLI_OK : CLI_FINDINGS;
 }
 
-static int ask_sweep(struct cli *c, const char *what)
+int cli_ask_sweep(struct cli *c, const char *what)
 {
     long long seconds = args_has(&c->args, "timeout") ? (long long)c->timeout : WAIT_DEFAULT;
     struct buf path = {0};
@@ -85,7 +85,7 @@ static int ask_sweep(struct cli *c, const char *what)
         return rc;
     long long id = js_int(asked, "sweep");
     if (args_has(&c->args, "wait")) {
-        rc = wait_sweep(c, id, (double)seconds, &s);
+        rc = cli_wait_sweep(c, id, (double)seconds, &s);
         if (rc == CLI_OK)
             rc = sweep_outcome(c, s);
     } else if (c->out.format == OUT_JSON) {
@@ -99,14 +99,9 @@ static int ask_sweep(struct cli *c, const char *what)
     return rc;
 }
 
-int cmd_reroute(struct cli *c)
-{
-    return ask_sweep(c, "reroute");
-}
-
 int cmd_resweep(struct cli *c)
 {
-    return ask_sweep(c, "resweep");
+    return cli_ask_sweep(c, "resweep");
 }
 
 static int parse_body(const char *text, json_t **ret)

@@ -6,7 +6,7 @@
 //     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
 //     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
 //     focus.c     the focus language                child.c  a private weftd for saved fabrics
-//     status.c show.c sweep.c group.c route.c quality.c job.c whatif.c event.c change.c sim.c   the commands
+//     status.c show.c sweep.c blueprint.c group.c route.c quality.c job.c whatif.c event.c change.c sim.c   the commands
 //
 // One thread. Handlers return an exit code (enum cli_exit) and have said why on stderr where it is not 0.
 #ifndef WEFT_CLI_CLI_H
@@ -56,6 +56,10 @@ int cli_list(struct cli *c, const char *path, long long limit, json_t **ret_item
 // one. *ret: an item of .../nodes.
 int cli_node(struct cli *c, const char *word, json_t **ret);
 
+// The finished sweep with this id, or a later one; waits for it.
+int cli_wait_sweep(struct cli *c, long long id, double seconds, json_t **ret);
+// Asks for a sweep by a POST below the fabric; waits for it with --wait.
+int cli_ask_sweep(struct cli *c, const char *what);
 // A list of the fabric as it is, with --limit.
 int cli_show_list(struct cli *c, const char *below, const struct field *fields);
 
@@ -68,6 +72,12 @@ int cmd_route_compute(struct cli *c);
 int cmd_route_quality(struct cli *c);
 int cmd_route_job(struct cli *c);
 int cmd_whatif(struct cli *c);
+int cmd_blueprint_show(struct cli *c);
+int cmd_blueprint_accept(struct cli *c);
+int cmd_blueprint_learn(struct cli *c);
+int cmd_blueprint_set(struct cli *c);
+int cmd_blueprint_strike(struct cli *c);
+int cmd_blueprint_save(struct cli *c);
 int cmd_reroute(struct cli *c);
 int cmd_resweep(struct cli *c);
 int cmd_event(struct cli *c);

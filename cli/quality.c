@@ -119,7 +119,7 @@ static bool has_values(json_t *rows, const char *key)
 }
 
 // Columns that say nothing are for CSV only.
-static void draw_table(struct cli *c, json_t *now, json_t *ideal, json_t *last)
+void quality_table(struct cli *c, json_t *now, json_t *ideal, json_t *last)
 {
     struct field fields[sizeof(quality_fields) / sizeof(quality_fields[0])] = {{0}};
     json_t *rows = rows_of(now, ideal, last);
@@ -149,7 +149,7 @@ static int show_computed(struct cli *c, const char *what, json_t *r)
                        js_int(now, "hosts"), js_int(now, "rails"));
             out_newline(&c->out);
         }
-        draw_table(c, now, NULL, before);
+        quality_table(c, now, NULL, before);
     }
     if (!ok)
         return cli_fail(CLI_FINDINGS, what, "the routes could not be proved: %s",
@@ -193,7 +193,7 @@ static int show_live(struct cli *c, json_t *r)
                    js_int(now, "hosts"), js_int(now, "rails"));
         out_newline(&c->out);
     }
-    draw_table(c, now, json_object_get(r, "ideal"), json_object_get(r, "last"));
+    quality_table(c, now, json_object_get(r, "ideal"), json_object_get(r, "last"));
     return CLI_OK;
 }
 

@@ -23,5 +23,7 @@ void route_pairs(struct out *o, json_t *result); // all values of an object, by 
 // What a pattern's figures say in a line: an object of the few that matter, or a string that says why there
 // are none. The caller's.
 json_t *quality_line(json_t *figures);
+// A table, a pattern a line; ideal, before: beside these, NULL where there are none.
+void quality_table(struct cli *c, json_t *now, json_t *ideal, json_t *before);
 
 #endif

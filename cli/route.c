@@ -169,14 +169,14 @@ static json_t *computation(struct cli *c, bool private)
 static char *job_path(json_t *begun)
 {
     const char *at = js_str(begun, "location");
-    json_t *id = json_object_get(begun, "id");
+    json_t *id = json_object_get(begun, json_object_get(begun, "job") ? "job" : "id");
     if (strncmp(at, "/api/", 5) == 0)
         return xstrdup(at);
     if (json_is_integer(id))
         return xasprintf("/api/v1/jobs/%lld", (long long)json_integer_value(id));
     struct buf b = {0};
     buf_puts(&b, "/api/v1/jobs");
-    http_segment(&b, js_str(begun, "id"));
+    http_segment(&b, json_string_value(id) ? json_string_value(id) : "");
     return buf_take(&b);
 }
 

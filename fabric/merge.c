@@ -409,3 +409,20 @@ const struct fabric *fabric_merge_by(enum merge_rule rule, const struct fabric *
     free(m.lid_seen);
     return builder_seal(m.b, seen ? seen->generation : known->generation, NULL);
 }
+
+const struct fabric *fabric_with_lids(const struct fabric *f, const struct fabric *from)
+{
+    struct builder *b = builder_from(f);
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        struct port_attrs a = p->a;
+        if (!port_is_end(f, p))
+            continue;
+        port_id id = p->guid != 0 ? fabric_by_port_guid(from, p->guid) : PORT_NONE;
+        const struct port *k = port_valid(id) ? fabric_port(from, id) : counterpart(from, f, p);
+        a.lid = k != NULL ? k->a.lid : 0;
+        a.lmc = k != NULL ? k->a.lmc : 0;
+        builder_port(b, p->node, p->num, &a);
+    }
+    return builder_seal(b, f->generation, NULL);
+}

@@ -27,4 +27,8 @@ enum merge_rule {
 const struct fabric *fabric_merge_by(enum merge_rule rule, const struct fabric *known,
                                      const struct fabric *seen);
 
+// f with the LIDs that its end ports have in `from` (by PortGUID, or where f does not know that by node and
+// number), the others without any: a file's LIDs are of the day when it was written. One reference.
+const struct fabric *fabric_with_lids(const struct fabric *f, const struct fabric *from);
+
 #endif

@@ -547,7 +547,7 @@ static void test_bodies(void **state)
     expect("POST", "/fabrics/live/sim/loss", "{\"loss\":1.5}", 400, "0 to 1");
     expect("POST", "/fabrics/live/sim/node", "{\"node\":\"x\",\"action\":\"paint\"}", 400,
            "kill, revive, reboot");
-    expect("POST", "/fabrics/live/reroute", "{\"now\":true}", 400, "known: none");
+    expect("POST", "/fabrics/live/reroute", "{\"now\":true}", 400, "known: dry_run");
     // Nested beyond any sense, and too large, told and not told beforehand.
     for (int i = 0; i < 30000; i++)
         buf_putc(&b, '[');

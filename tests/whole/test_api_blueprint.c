@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+// The blueprint over the API: shown beside what is there, changes looked at and done, files that are refused;
+// routes balanced anew, the plan first.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/api.h"
+#include "fabric/topogen.h"
+#include "fabric/writer.h"
+#include "lib/err.h"
+#include "lib/rng.h"
+#include "tests/whole/http.h"
+#include "tests/whole/rig.h"
+
+#define BASE "/api/v1"
+#define LIVE "/fabrics/live"
+
+static struct env {
+    struct rig rig;
+    struct api *api;
+    struct api_fabric fabric[2];
+    struct api_fabric *list[2];
+    char sock[104];
+} env;
+
+static int setup(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    rig_init(&env.rig, "rail-512", NULL);
+    rig_up(&env.rig);
+    rig_sweeps(&env.rig, 1, 60);
+    rig_run(&env.rig, 5 * MONO_S);
+    env.fabric[0] = (struct api_fabric){.name = "live",
+                                        .transport = "simulator",
+                                        .sm = env.rig.sm,
+                                        .engine = env.rig.engine,
+                                        .sim = env.rig.sim};
+    env.fabric[1] = (struct api_fabric){.name = "file", .offline = topogen_make("ft3-8-4", &e)};
+    assert_non_null(env.fabric[1].offline);
+    env.list[0] = &env.fabric[0];
+    env.list[1] = &env.fabric[1];
+    snprintf(env.sock, sizeof(env.sock), "%.90s/b.sock", env.rig.dir);
+    struct api_context c = {.loop = env.rig.loop,
+                            .pool = env.rig.pool,
+                            .db = env.rig.db,
+                            .fabric = env.list,
+                            .num_fabrics = 2,
+                            .started_wall_ns = wall_now_ns()};
+    env.api = api_new(&c, &(struct api_opts){.socket = env.sock}, &e);
+    if (env.api == NULL)
+        fail_msg("%s: %s", e.where, e.text);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    api_free(env.api);
+    fabric_unref(env.fabric[1].offline);
+    rig_done(&env.rig);
+    return 0;
+}
+
+static json_t *call(const char *method, const char *path, const char *body, int status)
+{
+    struct http h;
+    char full[400];
+    snprintf(full, sizeof(full), BASE "%s", path);
+    http_do(&h, env.rig.loop, env.sock, method, full, NULL, body);
+    if (h.status != status || h.json == NULL)
+        fail_msg("%s %s: expected %d, got %d %s", method, path, status, h.status, h.body);
+    json_t *j = json_incref(h.json);
+    http_close(&h);
+    return j;
+}
+
+static json_t *at(const json_t *o, const char *key)
+{
+    json_t *v = json_object_get(o, key);
+    if (v == NULL)
+        fail_msg("no %s", key);
+    return v;
+}
+
+static json_int_t num(const json_t *o, const char *key)
+{
+    return json_integer_value(at(o, key));
+}
+
+static const char *str(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(at(o, key));
+    return s != NULL ? s : "";
+}
+
+// Waits for a job; its whole answer.
+static json_t *ended(const char *id, const char *state)
+{
+    char path[60];
+    snprintf(path, sizeof(path), "/jobs/%s", id);
+    for (int i = 0; i < 400; i++) {
+        json_t *v = call("GET", path, NULL, 200);
+        if (strcmp(str(v, "state"), "running") != 0) {
+            if (strcmp(str(v, "state"), state) != 0)
+                fail_msg("job: %s", json_dumps(v, 0));
+            return v;
+        }
+        json_decref(v);
+        rig_run(&env.rig, MONO_S / 100);
+    }
+    fail_msg("the job does not end");
+    return NULL;
+}
+
+static json_t *job(const char *below, const char *body, const char *state)
+{
+    char path[80];
+    snprintf(path, sizeof(path), LIVE "/%s", below);
+    json_t *v = call("POST", path, body, 202);
+    json_t *id = json_object_get(v, "job") != NULL ? at(v, "job") : at(v, "id");
+    json_t *r = ended(json_string_value(id), state);
+    json_decref(v);
+    return r;
+}
+
+static json_t *result(const char *below, const char *body)
+{
+    json_t *v = job(below, body, "done"), *r = json_incref(at(v, "result"));
+    json_decref(v);
+    return r;
+}
+
+static void refused(const char *below, const char *body, const char *why)
+{
+    json_t *v = job(below, body, "failed");
+    if (strstr(str(at(v, "error"), "text"), why) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", why, str(at(v, "error"), "text"));
+    json_decref(v);
+}
+
+static json_t *shown(void)
+{
+    return call("GET", LIVE "/blueprint", NULL, 200);
+}
+
+static void settle(void)
+{
+    rig_run(&env.rig, 5 * MONO_S);
+}
+
+static json_int_t trunks(bool up)
+{
+    const struct fabric *f = env.rig.plan;
+    struct rng rng;
+    json_int_t n = 0;
+    rng_init(&rng, 3);
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        const struct node *a = fabric_node(f, p->node), *z = fabric_peer_node(f, p);
+        if (z == NULL || a->type != NODE_SWITCH || z->type != NODE_SWITCH || p->peer.i < i ||
+            rng_below(&rng, 100) >= 10)
+            continue;
+        assert_int_equal(sim_link_set(env.rig.sim, a->guid, p->num, up), 0);
+        n++;
+    }
+    settle();
+    return n;
+}
+
+static void test_whole(void **state)
+{
+    (void)state;
+    json_t *b = shown();
+    assert_string_equal(str(b, "state"), "learning");
+    assert_true(json_is_null(at(b, "since")) && json_is_null(at(b, "by")));
+    assert_int_equal(num(b, "nodes"), env.rig.plan->num_nodes);
+    assert_int_equal(num(b, "links"), env.rig.plan->num_links);
+    assert_int_equal(json_array_size(at(b, "differences")), 0);
+    json_decref(b);
+    b = result("reroute", "{\"dry_run\": true}");
+    assert_true(json_is_true(at(b, "dry_run")) && json_is_null(at(b, "sweep")));
+    assert_int_equal(num(at(b, "routes"), "entries"), 0);
+    assert_true(json_is_true(at(at(b, "routes"), "proved")));
+    assert_non_null(strstr(str(at(b, "routes"), "verdict"), "nothing would move"));
+    json_decref(b);
+    b = shown();
+    assert_string_equal(str(b, "state"), "learning"); // looking changes nothing
+    json_decref(b);
+}
+
+static void test_reroute(void **state)
+{
+    (void)state;
+    json_int_t dead = trunks(false);
+    json_t *b = shown();
+    assert_int_equal(num(b, "missing_links"), dead);
+    assert_int_equal(num(b, "missing_nodes"), 0);
+    assert_string_equal(str(json_array_get(at(b, "differences"), 0), "kind"), "missing-link");
+    assert_non_null(strstr(str(json_array_get(at(b, "differences"), 0), "text"), "is away"));
+    json_decref(b);
+
+    unsigned sweeps = env.rig.sweeps;
+    b = result("reroute", "{\"dry_run\": true}");
+    const json_t *r = at(b, "routes");
+    assert_int_equal(num(b, "dropped_links"), dead);
+    assert_string_equal(str(b, "state"), "accepted");
+    assert_true(num(r, "entries") > 0 && num(r, "blocks") > 0 && num(r, "paths") > 0 && num(r, "waves") > 0);
+    assert_true(json_is_object(at(r, "quality")) && json_is_object(at(r, "quality_before")));
+    assert_true(strlen(str(r, "verdict")) > 0);
+    json_int_t entries = num(r, "entries");
+    json_decref(b);
+    assert_int_equal(env.rig.sweeps, sweeps);
+
+    b = call("POST", LIVE "/reroute", "{}", 202); // as scripts do
+    json_int_t id = num(b, "sweep");
+    assert_true(json_is_null(at(b, "job")));
+    json_decref(b);
+    settle();
+    char path[60];
+    snprintf(path, sizeof(path), LIVE "/sweeps?limit=5");
+    b = call("GET", path, NULL, 200);
+    const json_t *s = NULL;
+    for (size_t i = 0; i < json_array_size(at(b, "items")); i++)
+        if (num(json_array_get(at(b, "items"), i), "id") == id)
+            s = json_array_get(at(b, "items"), i);
+    assert_non_null(s);
+    assert_int_equal(num(s, "lft_entries"), entries); // what was planned
+    json_decref(b);
+    b = shown();
+    assert_string_equal(str(b, "state"), "accepted");
+    assert_non_null(strstr(str(b, "by"), "user id "));
+    assert_int_equal(num(b, "missing_links"), 0);
+    json_decref(b);
+    b = result("reroute", "{\"dry_run\": true}");
+    assert_int_equal(num(at(b, "routes"), "entries"), 0);
+    json_decref(b);
+}
+
+static void test_accept(void **state)
+{
+    (void)state;
+    json_int_t back = trunks(true);
+    json_t *b = shown();
+    assert_int_equal(num(b, "extra_links"), back);
+    json_decref(b);
+    b = call("GET", LIVE "/findings", NULL, 200);
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(at(b, "items")); i++)
+        found |= strcmp(str(json_array_get(at(b, "items"), i), "code"), "blueprint-growth") == 0;
+    assert_true(found);
+    json_decref(b);
+    b = result("blueprint/accept", "{\"dry_run\": true}");
+    assert_int_equal(num(b, "added_links"), back);
+    assert_true(num(at(b, "routes"), "entries") > 0);
+    json_decref(b);
+    b = result("blueprint/accept", NULL);
+    assert_true(num(b, "sweep") > 0 && json_is_null(at(b, "routes")));
+    json_decref(b);
+    settle();
+    b = shown();
+    assert_int_equal(num(b, "extra_links"), 0);
+    assert_int_equal(num(b, "links"), env.rig.plan->num_links);
+    assert_string_equal(str(b, "asked"), "none");
+    json_decref(b);
+    json_decref(result("blueprint/learn", "{}"));
+    settle();
+    b = shown();
+    assert_string_equal(str(b, "state"), "learning");
+    json_decref(b);
+}
+
+static void test_strike(void **state)
+{
+    const struct fabric *f = env.rig.plan;
+    const struct node *h = NULL, *leaf;
+    char body[200];
+    (void)state;
+    for (uint32_t i = 0; i < f->num_nodes && h == NULL; i++)
+        if (f->node[i].role == ROLE_HOST && i != f->port[f->sm_port.i].node.i)
+            h = &f->node[i];
+    leaf = fabric_peer_node(f, &f->port[h->first_port]);
+    unsigned num_at = fabric_port(f, f->port[h->first_port].peer)->num;
+    snprintf(body, sizeof(body), "{\"element\": \"0x%016llx\", \"dry_run\": true}",
+             (unsigned long long)h->guid);
+    refused("blueprint/strike", body, "only what is gone can be struck out");
+    refused("blueprint/strike", "{\"element\": \"nobody\"}", "no node or port");
+    json_decref(call("POST", LIVE "/blueprint/strike", "{}", 400));
+    assert_int_equal(sim_link_set(env.rig.sim, h->guid, 1, false), 0);
+    settle();
+    json_t *b = result("blueprint/strike", body);
+    assert_int_equal(num(b, "dropped_nodes"), 1);
+    assert_int_equal(num(b, "dropped_links"), 0);
+    json_decref(b);
+    // By its cable's other end: it hangs on that alone.
+    snprintf(body, sizeof(body), "{\"element\": \"%s[%u]\"}", fabric_desc(f, leaf), num_at);
+    b = result("blueprint/strike", body);
+    assert_int_equal(num(b, "dropped_nodes"), 1);
+    json_decref(b);
+    settle();
+    b = shown();
+    assert_int_equal(num(b, "nodes"), f->num_nodes - 1);
+    assert_string_equal(str(b, "state"), "learning");
+    json_decref(b);
+    refused("blueprint/strike", body, "no cable there");
+    assert_int_equal(sim_link_set(env.rig.sim, h->guid, 1, true), 0); // learnt again
+    settle();
+    b = shown();
+    assert_int_equal(num(b, "nodes"), f->num_nodes);
+    json_decref(b);
+}
+
+// --- files ---
+
+static char *set_body(const char *text, const char *more)
+{
+    json_t *o = json_pack("{s:s, s:s}", "text", text, "name", "plan.topo");
+    char *s = json_dumps(o, JSON_COMPACT), *ret = NULL;
+    json_decref(o);
+    s[strlen(s) - 1] = 0; // the brace
+    assert_true(asprintf(&ret, "%s%s}", s, more) > 0);
+    free(s);
+    return ret;
+}
+
+static char *text_of(const struct fabric *f)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    assert_int_equal(write_ibnetdiscover(f, out), 0);
+    fclose(out);
+    return text;
+}
+
+static void bad(const char *text, const char *more, const char *why)
+{
+    char *body = set_body(text, more);
+    refused("blueprint/set", body, why);
+    free(body);
+}
+
+static void test_bad_files(void **state)
+{
+    (void)state;
+    bad("nothing of the kind\n", "", "no ");
+    char *other = text_of(env.fabric[1].offline);
+    bad(other, "", "none of the fabric's ");
+    char *body = set_body(other, ", \"force\": true, \"dry_run\": true");
+    json_t *b = result("blueprint/set", body);
+    assert_true(num(b, "added_nodes") > 0 && num(b, "dropped_nodes") > 0);
+    json_decref(b);
+    free(body);
+    free(other);
+    bad("Switch 4 \"leaf\"\n[1] \"host\"[1]\n\nHca 1 \"host\"\n[1] \"leaf\"[1]\n", ", \"force\": true",
+        "makes their GUIDs up");
+    json_decref(call("POST", LIVE "/blueprint/set", "{}", 400));
+    json_decref(call("POST", "/fabrics/file/blueprint/set", "{\"text\": \"x\"}", 409));
+    json_decref(call("GET", "/fabrics/file/blueprint", NULL, 409));
+    json_decref(call("POST", "/fabrics/file/reroute", "{\"dry_run\": true}", 409));
+    b = shown();
+    assert_string_equal(str(b, "state"), "learning");
+    assert_int_equal(num(b, "nodes"), env.rig.plan->num_nodes);
+    json_decref(b);
+}
+
+static void test_saved_and_set(void **state)
+{
+    struct http h;
+    (void)state;
+    http_do(&h, env.rig.loop, env.sock, "GET", BASE LIVE "/export?format=ibnetdiscover&of=blueprint", NULL,
+            NULL);
+    assert_int_equal(h.status, 200);
+    assert_non_null(strstr(h.body, "leaf-su"));
+    char *body = set_body(h.body, "");
+    http_close(&h);
+    json_t *b = result("blueprint/set", body);
+    free(body);
+    assert_int_equal(num(b, "added_nodes") + num(b, "dropped_nodes") + num(b, "added_links") +
+                         num(b, "dropped_links") + num(b, "moved") + num(b, "replaced"),
+                     0);
+    json_decref(b);
+    settle();
+    assert_true(rig_last(&env.rig)->ok);
+    assert_int_equal(rig_last(&env.rig)->lft_entries, 0);
+    b = shown();
+    assert_string_equal(str(b, "state"), "accepted");
+    assert_int_equal(json_array_size(at(b, "differences")), 0);
+    json_decref(b);
+    http_do(&h, env.rig.loop, env.sock, "GET", BASE LIVE "/export?format=lft&of=blueprint", NULL, NULL);
+    assert_int_equal(h.status, 409);
+    http_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole),  cmocka_unit_test(test_reroute),   cmocka_unit_test(test_accept),
+        cmocka_unit_test(test_strike), cmocka_unit_test(test_bad_files), cmocka_unit_test(test_saved_and_set),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
