@@ -299,6 +299,7 @@ struct sim_adaptive_view {
     bool supported, enabled;
     uint16_t group_cap, group_top;
     uint8_t transport_disable;
+    uint64_t written_on; // Sets of groups and adaptive entries while it was enabled
 };
 int sim_adaptive_view(const struct sim *s, uint64_t switch_guid, struct sim_adaptive_view *ret);
 // Ports by which the switch may send what goes to a LID, of transports that adapt. How many, or -ENOENT.

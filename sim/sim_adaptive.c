@@ -24,6 +24,7 @@ struct sim_adaptive {
     uint8_t *group;    // 64 bytes each, as on the wire; NULL: all empty
     uint8_t *entry;    // ENTRY bytes a LID, as on the wire; NULL: nobody wrote any
     uint64_t *written; // a bit a block
+    uint64_t written_on;
 };
 
 static unsigned blocks(const struct sim_switch *w)
@@ -153,6 +154,7 @@ uint16_t adaptive_group_set(struct sim *s, struct sma_req *r)
     if (!a->group)
         a->group = xcalloc(a->info.group_cap, 64);
     memcpy(a->group + (size_t)r->am * 64, r->data, 64);
+    a->written_on += a->info.ar_en;
     return 0;
 }
 
@@ -224,6 +226,7 @@ uint16_t adaptive_lft_set(struct sim *s, struct sma_req *r)
         a->written = xcalloc(blocks(w) / 64 + 1, sizeof(uint64_t));
     }
     memcpy(a->entry + (size_t)r->am * 64, r->data, 64);
+    a->written_on += a->info.ar_en;
     a->written[r->am / 64] |= 1ull << (r->am % 64);
     for (unsigned i = 0; i < MAD_AR_LFT_BLOCK && s->o.adaptive_one_table; i++)
         lft_store(s, w, (uint16_t)(r->am * MAD_AR_LFT_BLOCK + i), t.port[i]);
@@ -320,7 +323,8 @@ int sim_adaptive_view(const struct sim *s, uint64_t switch_guid, struct sim_adap
                                           .enabled = a->info.ar_en,
                                           .group_cap = a->info.group_cap,
                                           .group_top = a->info.group_top,
-                                          .transport_disable = a->info.transport_disable};
+                                          .transport_disable = a->info.transport_disable,
+                                          .written_on = a->written_on};
     return 0;
 }
 

@@ -30,6 +30,7 @@ void sm_dev_ports_free(struct sm_dev *d)
 void sm_dev_free(struct sm_dev *d)
 {
     sm_dev_ports_free(d);
+    sm_adaptive_dev_free(d);
     free(d);
 }
 

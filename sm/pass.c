@@ -114,9 +114,10 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
 void sm_pass_hurry(struct sm *sm, bool again)
 {
     struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_lanes, &sm->pass_tables,
-                                    &sm->pass_top,    &sm->pass_links, &sm->pass_hosts};
+                                    &sm->pass_top,    &sm->pass_links, &sm->pass_hosts, &sm->pass_adaptive};
     bool quiet = again && mono_sub(loop_now(sm->loop), sm->pass_heard) >= HURRY;
 
+    sm_adaptive_hurry(sm);
     for (size_t k = 0; k < sizeof(pass) / sizeof(pass[0]) && quiet; k++)
         for (uint32_t i = 0; pass[k]->running && i < pass[k]->num; i++)
             if (pass[k]->out[i] > 0) {

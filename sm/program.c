@@ -507,6 +507,12 @@ void sm_tables_start(struct sm *sm)
     for (uint32_t i = 0; i < sm->num_dev; i++)
         sm->dev[i]->lft_failed = false;
     sm->tables_done = false;
+    if (!sm_adaptive_quiet(sm))
+        wave_start(sm);
+}
+
+void sm_tables_go(struct sm *sm)
+{
     wave_start(sm);
 }
 
@@ -584,7 +590,7 @@ static void activate_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, con
 
 static void hosts_finished(struct sm_pass *p)
 {
-    sm_program_done(p->sm);
+    sm_adaptive_start(p->sm);
 }
 
 static void links_finished(struct sm_pass *p)

@@ -517,8 +517,10 @@ static bool sort_switches(struct sm *sm, struct sm_route_job *j)
         if (d->lft_before == DEV_LFT_SHADOW && (d->lft == DEV_LFT_BLANK || was_reset(d)))
             sm_event(sm, "node-reset", "warning", d->desc,
                      "switch %s has been reset: its tables and settings are lost and written anew", d->desc);
-        if (d->lft != DEV_LFT_SHADOW)
+        if (d->lft != DEV_LFT_SHADOW) {
             sm_mcast_switch_reset(sm, d);
+            sm_adaptive_reset(sm, d);
+        }
         j->row_known[sw] = d->have_si;
         j->blank[sw] = d->lft == DEV_LFT_BLANK;
         j->all_blank &= j->blank[sw];

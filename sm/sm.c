@@ -278,6 +278,7 @@ static void sweep_end(struct sm *sm, bool ok)
     sm->sweeping = false;
     sm_model_findings(sm);
     sm_notes_find(sm);
+    sm_adaptive_find(sm);
     sm_drains_find(sm, &sm->findings_new);
     sm_watch_swept(sm);
     findings_done(&sm->findings);
@@ -531,6 +532,7 @@ struct sm *sm_new(struct loop *l, struct mad_engine *e, struct transport *t, str
     sm_lanes_load(sm);
     sm_blueprint_load(sm);
     sm_drains_load(sm);
+    sm_adaptive_init(sm);
     sm_watch_init(sm);
     sm_election_init(sm);
     sm_sa_init(sm);
@@ -558,6 +560,7 @@ void sm_free(struct sm *sm)
     sm_route_job_free(sm);
     sm_blueprint_free(sm);
     sm_drains_free(sm);
+    sm_adaptive_done(sm);
     for (uint32_t i = 0; i < sm->num_dev; i++)
         sm_dev_free(sm->dev[i]);
     free(sm->dev);

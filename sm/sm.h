@@ -25,6 +25,7 @@
 
 #include "fabric/builder.h"
 #include "fabric/diff.h"
+#include "fabric/groups.h"
 #include "fabric/tables.h"
 #include "lib/err.h"
 #include "lib/loop.h"
@@ -43,6 +44,12 @@ enum sm_state { // SMInfo.SMState
     SM_MASTER = 3,
 };
 const char *sm_state_name(enum sm_state s);
+
+enum sm_adaptive_mode {
+    SM_ADAPTIVE_OFF,
+    SM_ADAPTIVE_REFUSED, // asked for, but not on hardware unless that is said too; a finding tells
+    SM_ADAPTIVE_ON,
+};
 
 struct sm_opts {
     const char *fabric; // its name in the database, the log and the API
@@ -68,6 +75,7 @@ struct sm_opts {
     bool adopt;                // keep tables found on the switches when they are proved
     uint32_t max_switches;     // that are managed; 0 = 8192
     bool allow_credit_loops;   // program minhop's tables although the proof finds cycles
+    enum sm_adaptive_mode adaptive;
 };
 void sm_opts_default(struct sm_opts *o);
 
@@ -201,6 +209,31 @@ enum sm_blueprint_state sm_blueprint_state_after(enum sm_blueprint_op op, enum s
 const struct findings *sm_findings(const struct sm *sm);
 // Finished sweeps, newest first; i = 0 is the last one; NULL beyond the history (64).
 const struct sm_sweep *sm_history(const struct sm *sm, unsigned i);
+
+// Adaptive routing, as of the last time that groups were computed, and of what switches have said.
+struct sm_adaptive_status {
+    enum sm_adaptive_mode mode;
+    uint32_t switches, supported, enabled;
+    uint32_t left;              // that have it and do not do as they are told, or do not answer
+    uint64_t entries, adaptive; // of switches' tables to what hangs on others; those with a group
+    uint64_t choices;           // ports of all of the adaptive ones together
+    uint32_t most_groups;       // of a switch
+    uint32_t over_cap;          // switches that could use more groups than they hold
+    uint32_t max_hops;          // of the longest mix of choices
+    bool proved;                // there are groups, and they hold
+    char why[400];              // what they go by; or why there are none
+};
+void sm_adaptive_status(const struct sm *sm, struct sm_adaptive_status *ret);
+struct sm_adaptive_switch {
+    bool supported, enabled;
+    uint16_t groups, cap; // in use, of the last computation; GroupCap
+    const char *why;      // it is left static; or "". Borrowed
+};
+// False for what is no switch, was not asked, or has not answered.
+bool sm_adaptive_switch(const struct sm *sm, uint64_t guid, struct sm_adaptive_switch *ret);
+// The groups that were computed last, and what they are of; NULL when there are none. Borrowed.
+const struct fabric_groups *sm_adaptive_groups(const struct sm *sm, const struct fabric **ret_fabric,
+                                               const struct fabric_tables **ret_tables);
 
 // Another subnet manager that is known: met by a sweep, or heard of by its orders. A master polls all of
 // them; a standby only its master, so that what it knows of others is as old as heard_ns says.

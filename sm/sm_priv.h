@@ -11,6 +11,7 @@
 //     notes.c     findings that outlive the sweep that made them
 //     lids.c      who gets which LID; its decision is pure (lids.h)
 //     portcfg.c   pure: which PortInfo a port should have, and what differs
+//     adaptive.c  adaptive routing: off while tables change, then groups; adaptive_plan.c: their job
 //     pass.c      one request stream per device, many devices at once: what programming is made of
 //     program.c   phases "configure", "lanes", "tables", "links", "hosts"
 //     sl2vl.c     what phase "lanes" writes: which lane a service level goes by
@@ -134,6 +135,7 @@ struct sm_dev {
     bool lft_failed;                  // a block of this sweep was not taken
     bool lft_mixed;                   // blocks were written in a sweep that has not ended well
     struct sm_vls *vls;               // sl2vl.c; NULL while nothing was asked
+    struct sm_adaptive_dev *adaptive; // of a switch; NULL: not asked yet
     struct sm_port *port;             // num_ports + 1; [0] unused for end nodes
 };
 
@@ -195,6 +197,8 @@ struct sm_blueprint_ask { // what somebody has asked for
 };
 
 struct sm_vls;      // sl2vl.c
+struct sm_adaptive;      // adaptive.c
+struct sm_adaptive_dev;
 struct sm_note;          // notes.c
 struct sm_read;          // read.c
 struct sm_route_job;     // routes.c
@@ -281,6 +285,8 @@ struct sm {
     struct fabric_tables *next_tables;
     bool unrouted; // programming has changed what the tables in force were made for
     struct sm_pass pass_config, pass_read, pass_lanes, pass_tables, pass_top, pass_links, pass_hosts;
+    struct sm_pass pass_adaptive;
+    struct sm_adaptive *adaptive;
     mono_t pass_heard; // the last answer to one of them
     bool config_running, config_done, tables_done;
     bool lanes_wait;              // for the end of configuring, to be written then
@@ -455,6 +461,7 @@ void sm_lids_load(struct sm *sm);
 void sm_configure_start(struct sm *sm);
 void sm_lanes_start(struct sm *sm);
 void sm_tables_start(struct sm *sm);
+void sm_tables_go(struct sm *sm); // from adaptive.c: no switch adapts
 void sm_links_start(struct sm *sm);
 void sm_program_done(struct sm *sm);
 uint32_t sm_port_info_mod(const struct sm_dev *d,
@@ -486,6 +493,17 @@ void sm_lanes_keep(struct sm *sm, const uint8_t *text, size_t size);
 void sm_lanes_publish(struct sm *sm);
 // MasterSMSL that an end port should have: the lane between its switch and ours. now: what it has.
 uint8_t sm_lanes_master_sl(const struct sm *sm, const struct sm_dev *d, unsigned num, uint8_t now);
+// adaptive.c
+void sm_adaptive_init(struct sm *sm);
+void sm_adaptive_done(struct sm *sm);
+void sm_adaptive_dev_free(struct sm_dev *d);
+void sm_adaptive_reset(struct sm *sm, struct sm_dev *d); // what it holds is not known any more
+// Before the first wave. True: sm_tables_go() comes when no switch adapts (or the sweep fails); false:
+// nothing has to be done.
+bool sm_adaptive_quiet(struct sm *sm);
+void sm_adaptive_start(struct sm *sm); // the last phase; ends in sm_program_done()
+void sm_adaptive_hurry(struct sm *sm); // somebody waits for the sweep's end
+void sm_adaptive_find(struct sm *sm);  // findings
 // routes.c
 void sm_route_start(struct sm *sm);
 struct route_opts sm_route_opts(const struct sm *sm); // borrows from sm
