@@ -32,6 +32,7 @@ struct along {
     struct gtask *task;
     uint32_t tasks;
     uint8_t *label;       // [switch * stride + column]
+    uint8_t *sure;        // the same: all entries go up
     uint8_t *down, *cost; // the same; down: of going down only
     uint32_t *peer;       // [switch * 256 + port]: switch there, ID_NONE
 };
@@ -61,14 +62,17 @@ static void label_switch(struct along *x, uint32_t s)
     const struct gmake *m = x->m;
     const uint32_t *peer = x->peer + (size_t)s * 256;
     const uint8_t *entry = tables_row(m->t, s);
-    uint8_t *label = row_of(x, x->label, s), way[256];
+    uint8_t *label = row_of(x, x->label, s), *sure = row_of(x, x->sure, s);
+    uint32_t way[256]; // what counts: those down, and above them those up
     for (uint32_t p = 0; p < 256; p++)
-        way[p] = peer[p] == ID_NONE ? NOWHERE : x->o->pos[peer[p]] < x->o->pos[s] ? DOWN : UP;
+        way[p] = peer[p] == ID_NONE ? 0 : x->o->pos[peer[p]] < x->o->pos[s] ? 1 : 1u << 16;
     for (uint32_t k = 0; k < m->cols; k++) {
-        uint32_t count[3] = {0};
+        uint32_t count = 0;
         for (uint32_t i = m->coff[k]; i < m->coff[k + 1]; i++)
-            count[way[entry[m->lid[i].lid]]]++;
-        label[k] = count[DOWN] + count[UP] == 0 ? NOWHERE : count[DOWN] >= count[UP] ? DOWN : UP;
+            count += way[entry[m->lid[i].lid]];
+        uint32_t down = count & 0xffff, up = count >> 16;
+        label[k] = count == 0 ? NOWHERE : down >= up ? DOWN : UP;
+        sure[k] = up == m->coff[k + 1] - m->coff[k];
         if (m->col_switch[k] == s)
             label[k] = DOWN;
     }
@@ -80,9 +84,10 @@ static void check_switch(struct along *x, uint32_t s)
     struct gmake *m = x->m;
     const uint32_t *peer = x->peer + (size_t)s * 256, *pos = x->o->pos;
     const uint8_t *entry = tables_row(m->t, s), *label = row_of(x, x->label, s);
+    const uint8_t *sure = row_of(x, x->sure, s);
     for (uint32_t k = 0; k < m->cols; k++) {
         uint32_t t = m->col_switch[k];
-        if (t == s || label[k] == NOWHERE || m->g->comp[s] != m->g->comp[t])
+        if (t == s || sure[k] || label[k] == NOWHERE || m->g->comp[s] != m->g->comp[t])
             continue;
         for (uint32_t i = m->coff[k]; i < m->coff[k + 1]; i++) {
             uint32_t w = peer[entry[m->lid[i].lid]];
@@ -352,6 +357,7 @@ bool gorder_fill(struct gmake *m, const struct rorder *o, struct gtask *task, ui
         return true;
     }
     x.label = ARENA_NEW_N(m->a, size, uint8_t);
+    x.sure = ARENA_NEW_N(m->a, size, uint8_t);
     x.down = ARENA_NEW_N(m->a, size, uint8_t);
     x.cost = ARENA_NEW_N(m->a, size, uint8_t);
     read_peers(&x);
