@@ -73,7 +73,7 @@ static const struct schema schema_hosts = {
     .name = "sim_hosts", "Simulated hosts with IPoIB", sizeof(struct hosts_row), hosts_fields};
 
 struct sim_row {
-    int64_t mads, lost, dropped_vl15, no_route, loops, silent, traps, traps_pending;
+    int64_t mads, lost, dropped_vl15, no_route, bad_vl, loops, silent, traps, traps_pending;
     struct items managers;
     const struct hosts_row *hosts;
 };
@@ -89,6 +89,10 @@ static const struct field sim_fields[] = {
      .type = FIELD_INT,
      .at = SIM(no_route),
      "dropped: link down, no table entry, another's LID"},
+    {.name = "bad_vl",
+     .type = FIELD_INT,
+     .at = SIM(bad_vl),
+     "dropped: on a virtual lane that the port does not have or serve"},
     {.name = "loops", .type = FIELD_INT, .at = SIM(loops), "dropped: too many hops along the tables"},
     {.name = "silent", .type = FIELD_INT, .at = SIM(silent), "not answered: M_Key, dead, malformed"},
     {.name = "traps", .type = FIELD_INT, .at = SIM(traps), "traps sent, repeats included"},
@@ -167,6 +171,7 @@ void get_sim(struct request *r)
                                     .lost = (int64_t)s.lost,
                                     .dropped_vl15 = (int64_t)s.dropped_vl15,
                                     .no_route = (int64_t)s.no_route,
+                                    .bad_vl = (int64_t)s.bad_vl,
                                     .loops = (int64_t)s.loops,
                                     .silent = (int64_t)s.silent,
                                     .traps = (int64_t)s.traps,

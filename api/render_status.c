@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/adaptive.h"
 #include "api/api_priv.h"
 #include "api/watch.h"
 #include "lib/guid.h"
@@ -57,7 +58,7 @@ struct routing_row {
     const char *engine, *why, *counter_example;
     uint64_t top_guid;
     bool verified;
-    int64_t pairs, disconnected, unreached, max_hops, lids;
+    int64_t pairs, disconnected, unreached, max_hops, lids, lanes;
 };
 #define ROUTING(f) offsetof(struct routing_row, f)
 static const struct field routing_fields[] = {
@@ -89,6 +90,10 @@ static const struct field routing_fields[] = {
      "a path that fails",
      .null = true},
     {.name = "lids", .type = FIELD_INT, .at = ROUTING(lids), "highest LID in use"},
+    {.name = "lanes",
+     .type = FIELD_INT,
+     .at = ROUTING(lanes),
+     "virtual lanes that packets go by; the service level of a path is its lane"},
     {0},
 };
 static const struct schema schema_routing = {
@@ -112,6 +117,7 @@ struct fabric_row {
     const struct sm_row *sm;
     int64_t generation, nodes, switches, cas, routers, hosts, links, tiers, sus, rails, planes;
     const struct routing_row *routing;
+    const struct adaptive_row *adaptive;
     const struct error_row *error;
     const struct other_row *other_sm;
     struct items managers;
@@ -158,6 +164,12 @@ static const struct field fabric_fields[] = {
      .at = FABRIC(routing),
      "the routes; null when nothing routes",
      &schema_routing,
+     .null = true},
+    {.name = "adaptive",
+     .type = FIELD_OBJ,
+     .at = FABRIC(adaptive),
+     "adaptive routing; null when it is not turned on",
+     &schema_adaptive,
      .null = true},
     {.name = "error",
      .type = FIELD_OBJ,
@@ -269,6 +281,7 @@ struct fabric_space {
     struct sm_status st;
     struct sm_row sm;
     struct routing_row routing;
+    struct adaptive_row adaptive;
     struct error_row error;
     struct other_row other;
     struct managers managers;
@@ -350,6 +363,7 @@ static void fill_routing(const struct view *v, struct fabric_row *row, struct fa
         .max_hops = p->max_hops,
         .counter_example = p->counter_example[0] ? p->counter_example : NULL,
         .lids = t->top_lid,
+        .lanes = t->lanes != NULL ? t->lanes->num_lanes : 1,
     };
     row->routing = &s->routing;
 }
@@ -391,6 +405,8 @@ static void fill_sm(struct api *a, struct view *v, struct fabric_row *row, struc
     row->sa = &s->sa;
     if (change_fill(a, v, &s->change))
         row->last_change = &s->change;
+    if (adaptive_fill(v->src->sm, &s->adaptive))
+        row->adaptive = &s->adaptive;
     if (st->error.code != 0) {
         s->error = (struct error_row){st->error.text, st->error.where};
         row->error = &s->error;

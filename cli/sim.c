@@ -405,6 +405,7 @@ static const struct field sim_fields[] = {
     {.key = "lost", .kind = FIELD_COUNT},
     {.key = "dropped_vl15", .kind = FIELD_COUNT},
     {.key = "no_route", .kind = FIELD_COUNT},
+    {.key = "bad_vl", .kind = FIELD_COUNT},
     {.key = "loops", .kind = FIELD_COUNT},
     {.key = "silent", .kind = FIELD_COUNT},
     {.key = "traps", .kind = FIELD_COUNT},

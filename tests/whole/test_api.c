@@ -209,7 +209,7 @@ static const struct {
     {"/fabrics/live#sa", "ready groups members subscriptions requests answered refused dropped waiting"},
     {"/fabrics/live#sm", "state lid port_guid priority"},
     {"/fabrics/live#routing",
-     "engine why top_guid verified pairs disconnected max_hops counter_example lids"},
+     "engine why top_guid verified pairs disconnected max_hops counter_example lids lanes"},
     {"/fabrics/live#findings", "info warning error"},
     {"/fabrics/live/nodes#items",
      "guid sys_guid name type role tier su rail plane host lid num_ports ports_up "
