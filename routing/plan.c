@@ -42,11 +42,6 @@
 
 #define LISTED_MAX 8000000u
 
-struct plan_box {
-    struct route_plan plan; // first
-    struct arena *a;
-};
-
 static void read_links(struct planning *p)
 {
     const struct fabric *f = p->f;
