@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/edit.h"
 #include "lib/buf.h"
 #include "lib/guid.h"
 #include "lib/log.h"
@@ -25,12 +24,25 @@ struct sm_drains {
     struct sm_drain *item;
     unsigned n;
     uint64_t version, in_force; // of the list; of what the tables in force were made for
+    struct sm_drain_set *now;   // which these were made for; NULL: none
 };
 
 const char *sm_drain_state_name(enum sm_drain_state s)
 {
     static const char *const name[] = {"moving", "drained", "in-use"};
     return (unsigned)s < 3 ? name[s] : "?";
+}
+
+const char *sm_drain_no_other_way(uint32_t ends, uint32_t switches, char *buf, size_t size)
+{
+    char e[30] = "", s[30] = "";
+    if (ends > 0)
+        snprintf(e, sizeof(e), "%u end%s", ends, ends == 1 ? "" : "s");
+    if (switches > 0)
+        snprintf(s, sizeof(s), "%u switch%s", switches, switches == 1 ? "" : "es");
+    snprintf(buf, size, "%s%s%s ha%s no other way", e, ends > 0 && switches > 0 ? " and " : "", s,
+             ends + switches == 1 ? "s" : "ve");
+    return buf;
 }
 
 // --- kept ---
@@ -138,6 +150,7 @@ void sm_drains_free(struct sm *sm)
     if (sm->drains == NULL)
         return;
     free(sm->drains->item);
+    free(sm->drains->now);
     free(sm->drains);
     sm->drains = NULL;
 }
@@ -370,6 +383,21 @@ struct sm_drain_set *sm_drains_take(const struct sm *sm)
     return sm->drains->version > 0 ? copy(sm->drains) : NULL;
 }
 
+static struct sm_drain_set *copy_set(const struct sm_drain_set *s)
+{
+    struct sm_drain_set *c = NULL;
+    if (s != NULL && s->n > 0) {
+        c = xcalloc(1, sizeof(*c) + s->n * sizeof(c->use[0]));
+        memcpy(c, s, sizeof(*c) + s->n * sizeof(c->use[0]));
+    }
+    return c;
+}
+
+struct sm_drain_set *sm_drains_take_in_force(const struct sm *sm)
+{
+    return copy_set(sm->drains->now);
+}
+
 // The cables of one drain that are up, by their ports there.
 static size_t cables_of(const struct fabric *f, const struct sm_drain_place *at, port_id ret[256])
 {
@@ -423,16 +451,13 @@ void sm_drains_count(struct sm_drain_set *set, const struct fabric *f, const str
 
 const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const struct fabric *f)
 {
-    size_t n, spared = 0;
+    size_t n;
     if (set == NULL || set->n == 0)
         return fabric_ref(f);
     port_id *port = all_cables(set, f, &n);
     struct route_avoid *x = route_avoid_new(f, port, n);
-    for (size_t i = 0; i < n; i++)
-        if (route_avoid_how(x, port[i]) == ROUTE_AVOID_SPARED)
-            port[spared++] = port[i];
+    const struct fabric *open = route_avoid_open(x);
     route_avoid_free(x);
-    const struct fabric *open = spared > 0 ? fabric_without_links(f, port, spared) : fabric_ref(f);
     free(port);
     return open;
 }
@@ -442,19 +467,22 @@ const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const stru
 static void tell_in_force(struct sm *sm, const struct sm_drain *d)
 {
     const char *kind = d->at.port > 0 ? "link-drain-in-force" : "node-drain-in-force";
+    char who[100];
     if (d->state == SM_DRAIN_DRAINED)
         sm_event(sm, kind, "notice", d->name, "%s is drained: %s", d->name,
                  d->at.port > 0 ? "nothing uses it" : "nothing passes through it");
     else
-        sm_event(sm, kind, "warning", d->name,
-                 "%s is drained, %u ends and %u switches have no other way and still use it", d->name,
-                 d->ends, d->switches);
+        sm_event(sm, kind, "warning", d->name, "%s is drained, %s and still use%s it", d->name,
+                 sm_drain_no_other_way(d->ends, d->switches, who, sizeof(who)),
+                 d->ends + d->switches == 1 ? "s" : "");
 }
 
 void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set)
 {
     struct sm_drains *x = sm->drains;
     x->in_force = set != NULL ? set->version : 0;
+    free(x->now);
+    x->now = copy_set(set);
     for (unsigned i = 0; set != NULL && i < set->n; i++) {
         const struct sm_drain_use *u = &set->use[i];
         for (unsigned k = 0; k < x->n; k++) {
@@ -475,13 +503,13 @@ void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set)
 
 void sm_drains_find(const struct sm *sm, struct findings *f)
 {
-    char since[40], text[SM_DRAIN_TEXT + 8];
+    char since[40], text[SM_DRAIN_TEXT + 8], who[100];
     for (unsigned i = 0; i < sm->drains->n; i++) {
         const struct sm_drain *d = &sm->drains->item[i];
         if (d->state == SM_DRAIN_IN_USE)
-            findings_add(f, FINDING_WARNING, "drained-in-use", d->name,
-                         "is drained, %u ends and %u switches have no other way and still use it", d->ends,
-                         d->switches);
+            findings_add(f, FINDING_WARNING, "drained-in-use", d->name, "is drained, %s and still use%s it",
+                         sm_drain_no_other_way(d->ends, d->switches, who, sizeof(who)),
+                         d->ends + d->switches == 1 ? "s" : "");
         wall_format(d->since_ns, since, sizeof(since));
         findings_add(f, FINDING_INFO, "drained", d->name, "is drained since %s by %s%s", since, d->by,
                      because(d, text, sizeof(text)));
@@ -491,8 +519,9 @@ void sm_drains_find(const struct sm *sm, struct findings *f)
 uint64_t sm_drains_hash(const struct sm *sm)
 {
     uint64_t h = 0;
-    for (unsigned i = 0; i < sm->drains->n; i++)
-        h += hash_mix64(sm->drains->item[i].at.guid ^ (uint64_t)sm->drains->item[i].at.port << 56);
+    const struct sm_drain_set *s = sm->drains->now;
+    for (unsigned i = 0; s != NULL && i < s->n; i++)
+        h += hash_mix64(s->use[i].at.guid ^ (uint64_t)s->use[i].at.port << 56);
     return h;
 }
 
@@ -566,7 +595,7 @@ int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drai
         ret->proved = route_verify(c->f, r.tables, &v, proof);
         snprintf(ret->counter_example, sizeof(ret->counter_example), "%s",
                  ret->proved ? "" : proof->counter_example);
-        rc = route_plan_make(c->f, c->tables, NULL, NULL, r.tables, par, &plan, e);
+        rc = route_plan_staged(c->f, c->tables, NULL, NULL, r.tables, NULL, par, &plan, e);
         ret->waves = rc == 0 ? plan->num_waves : 0;
         route_plan_free(plan);
         tables_unref(r.tables);

@@ -34,6 +34,8 @@ enum sm_drain_state {
     SM_DRAIN_IN_USE,  // something has no other way
 };
 const char *sm_drain_state_name(enum sm_drain_state s);
+// "32 ends and 1 switch have no other way"; returns buf.
+const char *sm_drain_no_other_way(uint32_t ends, uint32_t switches, char *buf, size_t size);
 
 struct sm_drain {
     struct sm_drain_place at;

@@ -24,14 +24,15 @@ void sm_drains_load(struct sm *sm);
 void sm_drains_free(struct sm *sm);
 // NULL when there are none and the tables in force know of none.
 struct sm_drain_set *sm_drains_take(const struct sm *sm);
+// Those that the tables in force are of; NULL: none.
+struct sm_drain_set *sm_drains_take_in_force(const struct sm *sm);
 // Whether the tables in force are of other drains than there are now.
 bool sm_drains_pending(const struct sm *sm);
 // route_repair_from() with traffic kept off what is drained. set: NULL is fine. Any thread, as the next two.
 int sm_drains_repair(const struct sm_drain_set *set, const struct route_base *b, const struct fabric *f,
                      struct par *par, struct route_result *ret, struct err *e);
 void sm_drains_count(struct sm_drain_set *set, const struct fabric *f, const struct fabric_tables *t);
-// The fabric without cables that carry nothing: for what is not unicast. One reference; f itself when there
-// are none.
+// route_avoid_open(): for what is not unicast. One reference; f itself when nothing is drained.
 const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const struct fabric *f);
 // The tables for this set are in force; set NULL: for no drains.
 void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set);
@@ -39,7 +40,7 @@ void sm_drains_find(const struct sm *sm, struct findings *f);
 // Whether the cable at this port is drained, as such or with one of its switches.
 bool sm_drains_cover(const struct sm *sm, uint64_t guid, uint8_t port, uint64_t far_guid, uint8_t far_port);
 bool sm_drains_cover_switch(const struct sm *sm, uint64_t guid);
-// Changes with the set; part of what a multicast tree depends on.
+// Changes with those in force; part of what a multicast tree depends on.
 uint64_t sm_drains_hash(const struct sm *sm);
 
 #endif

@@ -33,6 +33,7 @@ struct mcast_job {
     struct pool_job job;
     struct sm *sm;
     const struct fabric *fabric, *last_fabric;
+    struct sm_drain_set *drains; // that the tables are of; NULL: none
     struct mcast_basis basis;
     bool *needed;
     uint64_t roots[MCAST_ROOTS_MAX];

@@ -3,9 +3,10 @@
 //
 // While nobody is a member of any group there is none, and no work; the first join makes it, and waits for it
 // as for any change of the tables. With members, each generation is compared with what the tree was made
-// from: the cables between switches, the switches that members can be on, and the dependencies between
-// buffers that the unicast tables make, as their proof left them behind. Only when these differ is there a
-// job; it keeps the tree as far as it lives, and where that is whole, no more than its proof is made again.
+// from: the cables between switches and which are drained, the switches that members can be on, and the
+// dependencies between buffers that the unicast tables make, as their proof left them behind. Only when these
+// differ is there a job; it keeps the tree as far as it lives, and where that is whole, no more than its
+// proof is made again.
 //
 // Unicast routes go first: while a sweep may still need the workers for its routes, no job begins, for
 // MCAST_YIELD at most.
@@ -17,6 +18,7 @@
 #include "lib/guid.h"
 #include "lib/log.h"
 #include "lib/xalloc.h"
+#include "sm/drain_priv.h"
 #include "sm/mcast_priv.h"
 
 #define MCAST_YIELD (200 * MONO_MS)
@@ -76,7 +78,7 @@ static bool same_basis(const struct sm *sm, const struct mcast_basis *b, const s
     if (!same)
         return false;
     bool *needed = find_needed(sm, sm->fabric);
-    same = b->topology == topology(sm->fabric, needed);
+    same = b->topology == (topology(sm->fabric, needed) ^ sm_drains_hash(sm));
     free(needed);
     return same;
 }
@@ -92,6 +94,7 @@ static void job_free(struct mcast_job *j)
     fabric_unref(j->last_fabric);
     basis_done(&j->basis);
     mcast_tree_free(j->tree);
+    free(j->drains);
     free(j->needed);
     free(j);
 }
@@ -99,8 +102,10 @@ static void job_free(struct mcast_job *j)
 static void work(void *arg, struct par *par)
 {
     struct mcast_job *j = arg;
+    const struct fabric *open = sm_drains_fabric(j->drains, j->fabric); // the tree keeps off, too
     (void)par;
-    j->tree = mcast_tree_make(j->fabric, j->basis.tables, &j->opts);
+    j->tree = mcast_tree_make(open, j->basis.tables, &j->opts);
+    fabric_unref(open);
 }
 
 static void plan_anew(struct sm_mcast *m, bool take);
@@ -138,7 +143,8 @@ static void job_start(struct sm_mcast *m)
     j->basis.tables = tables_ref(sm->tables);
     j->basis.proof = route_proof_state_ref(sm->proof_state);
     j->needed = find_needed(sm, sm->fabric);
-    j->basis.topology = topology(sm->fabric, j->needed);
+    j->basis.topology = topology(sm->fabric, j->needed) ^ sm_drains_hash(sm);
+    j->drains = sm_drains_take_in_force(sm);
     memcpy(j->roots, m->roots, sizeof(j->roots));
     j->opts = (struct mcast_opts){.needed = j->needed,
                                   .roots = j->roots,
