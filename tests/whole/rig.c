@@ -287,3 +287,19 @@ uint64_t rig_judge(const struct rig *r, const uint64_t *dead, unsigned num_dead)
     free(e);
     return pairs;
 }
+
+void rig_heals(struct rig *r, unsigned max_sweeps)
+{
+    r->take_recv = NULL;
+    r->take_send = NULL;
+    sm_resweep(r->sm, "operator", false);
+    for (unsigned i = 0; i < max_sweeps; i++) {
+        rig_sweeps(r, 1, 300);
+        const struct fabric *f = sm_fabric(r->sm);
+        if (rig_last(r)->ok && f->num_nodes == r->plan->num_nodes && f->num_links == r->plan->num_links)
+            break;
+        sm_resweep(r->sm, "operator", false);
+    }
+    rig_run(r, 5 * MONO_S);
+    rig_judge(r, NULL, 0);
+}

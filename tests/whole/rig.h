@@ -54,5 +54,7 @@ uint64_t rig_events_of(const struct rig *r, const char *kind);
 // every connected port: fails the test when an end is not reached, a port is not ACTIVE, or LIDs are not
 // unique. Dead nodes (may be NULL) are left out. Returns pairs walked.
 uint64_t rig_judge(const struct rig *r, const uint64_t *dead, unsigned num_dead);
+// Nothing is taken or dropped any more: whether all is up after so many sweeps.
+void rig_heals(struct rig *r, unsigned max_sweeps);
 
 #endif
