@@ -15,8 +15,9 @@ struct comparing {
     const struct fabric *b, *live;
     uint32_t max, cap;
     struct blueprint_item beyond;
-    bool *stands_in;   // per live node: in another's place
-    bool *is_stood_in; // per node of the blueprint
+    uint32_t *to_b, *to_live; // per node: its number in the other one, ID_NONE when it is not there as it is
+    bool *stands_in;          // per live node: in another's place
+    bool *is_stood_in;        // per node of the blueprint
 };
 
 static struct blueprint_item *add(struct comparing *m, enum blueprint_diff kind)
@@ -32,28 +33,34 @@ static struct blueprint_item *add(struct comparing *m, enum blueprint_diff kind)
     return &c->item[c->n++];
 }
 
-// The same node in the other fabric when it has as many ports; *ret_other: it is there with others.
-static const struct node *same_node(const struct fabric *in, const struct node *n, bool *ret_other)
+static uint32_t *numbers_in(const struct fabric *in, const struct fabric *f)
 {
-    const struct node *k = fabric_by_guid(in, n->guid);
-    bool other = k != NULL && (k->type != n->type || k->num_ports != n->num_ports);
-    if (ret_other != NULL)
-        *ret_other = other;
-    return other ? NULL : k;
+    uint32_t *to = xreallocarray(NULL, f->num_nodes + 1, sizeof(*to));
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        const struct node *n = &f->node[i], *k = fabric_by_guid(in, n->guid);
+        bool same = k != NULL && k->type == n->type && k->num_ports == n->num_ports;
+        to[i] = same ? (uint32_t)(k - in->node) : ID_NONE;
+    }
+    return to;
 }
 
-static const struct port *same_port(const struct fabric *in, const struct fabric *f, const struct port *p)
+// The same port of the same node; NULL where there is none. to: of f's nodes.
+static const struct port *same_port(const struct fabric *in, const uint32_t *to, const struct fabric *f,
+                                    const struct port *p)
 {
-    const struct node *n = fabric_node(f, p->node), *k = same_node(in, n, NULL);
-    return k != NULL ? &in->port[k->first_port + p->num - node_first_num(k)] : NULL;
+    uint32_t k = to[p->node.i];
+    return k != ID_NONE
+               ? &in->port[in->node[k].first_port + ((uint32_t)(p - f->port) - f->node[p->node.i].first_port)]
+               : NULL;
 }
 
-static bool same_link(const struct fabric *in, const struct port *k, const struct fabric *f,
-                      const struct port *p)
+// Whether the live cable at p is the one that the blueprint has at k.
+static bool same_link(const struct comparing *m, const struct port *k, const struct port *p)
 {
-    return k != NULL && port_valid(k->peer) &&
-           same_node(in, fabric_peer_node(f, p), NULL) == fabric_peer_node(in, k) &&
-           fabric_port(in, k->peer)->num == fabric_port(f, p->peer)->num;
+    if (k == NULL || !port_valid(k->peer))
+        return false;
+    const struct port *z = &m->live->port[p->peer.i], *kz = &m->b->port[k->peer.i];
+    return z->num == kz->num && m->to_b[z->node.i] == kz->node.i;
 }
 
 static bool linked(const struct port *p)
@@ -70,12 +77,12 @@ static bool of_switches(const struct fabric *f, const struct port *p)
 static bool replaced(struct comparing *m, const struct port *p, const struct port *k)
 {
     const struct node *now = fabric_peer_node(m->live, p), *was = fabric_peer_node(m->b, k);
-    bool other;
-    if (same_node(m->b, now, &other) != NULL || now->type != was->type)
+    uint32_t i = (uint32_t)(now - m->live->node);
+    if (m->to_b[i] != ID_NONE || now->type != was->type)
         return false;
+    bool other = fabric_by_guid(m->b, now->guid) != NULL; // with other ports
     if (other ? now->guid != was->guid : fabric_by_guid(m->live, was->guid) != NULL)
         return false;
-    uint32_t i = (uint32_t)(now - m->live->node);
     if (!m->stands_in[i]) {
         struct blueprint_item *x = add(m, BLUEPRINT_REPLACED);
         x->guid = now->guid;
@@ -103,9 +110,10 @@ static void add_moved(struct comparing *m, const struct port *p, const struct po
 static void live_link(struct comparing *m, const struct port *p)
 {
     const struct port *z = fabric_port(m->live, p->peer);
-    const struct port *k = same_port(m->b, m->live, p), *kz = same_port(m->b, m->live, z);
-    if (same_link(m->b, k, m->live, p))
+    const struct port *k = same_port(m->b, m->to_b, m->live, p);
+    if (same_link(m, k, p))
         return;
+    const struct port *kz = same_port(m->b, m->to_b, m->live, z);
     bool a = linked(k) && replaced(m, p, k), b = linked(kz) && replaced(m, z, kz);
     if (a || b)
         return;
@@ -127,7 +135,7 @@ static void live_nodes(struct comparing *m)
 {
     for (uint32_t i = 0; i < m->live->num_nodes; i++) {
         const struct node *n = &m->live->node[i];
-        if (m->stands_in[i] || fabric_by_guid(m->b, n->guid) != NULL)
+        if (m->to_b[i] != ID_NONE || m->stands_in[i] || fabric_by_guid(m->b, n->guid) != NULL)
             continue;
         add(m, BLUEPRINT_EXTRA_NODE)->guid = n->guid;
         m->c->extra_switches += n->type == NODE_SWITCH;
@@ -138,7 +146,7 @@ static void missing_nodes(struct comparing *m)
 {
     for (uint32_t i = 0; i < m->b->num_nodes; i++) {
         const struct node *n = &m->b->node[i];
-        if (m->is_stood_in[i] || fabric_by_guid(m->live, n->guid) != NULL)
+        if (m->to_live[i] != ID_NONE || m->is_stood_in[i] || fabric_by_guid(m->live, n->guid) != NULL)
             continue;
         add(m, BLUEPRINT_MISSING_NODE)->guid = n->guid;
         m->c->missing_switches += n->type == NODE_SWITCH;
@@ -152,9 +160,11 @@ static void missing_links(struct comparing *m)
         if (!port_valid(p->peer) || p->peer.i < i)
             continue;
         const struct port *z = fabric_port(m->b, p->peer);
-        const struct port *s = same_port(m->live, m->b, p), *sz = same_port(m->live, m->b, z);
-        if (s == NULL || sz == NULL || linked(s) ||
-            linked(sz)) // a node is missing, or that was told as moved
+        const struct port *s = same_port(m->live, m->to_live, m->b, p);
+        if (s == NULL || linked(s)) // the node is missing, or it was told as moved
+            continue;
+        const struct port *sz = same_port(m->live, m->to_live, m->b, z);
+        if (sz == NULL || linked(sz))
             continue;
         struct blueprint_item *x = add(m, BLUEPRINT_MISSING_LINK);
         x->guid = fabric_node(m->b, p->node)->guid;
@@ -179,6 +189,8 @@ struct blueprint_compare *blueprint_compare(const struct fabric *blueprint, cons
 {
     struct comparing m = {.c = xcalloc(1, sizeof(*m.c)), .b = blueprint, .live = live, .max = max};
 
+    m.to_b = numbers_in(blueprint, live);
+    m.to_live = numbers_in(live, blueprint);
     m.stands_in = xcalloc(live->num_nodes + 1, sizeof(bool));
     m.is_stood_in = xcalloc(blueprint->num_nodes + 1, sizeof(bool));
     for (uint32_t i = 0; i < live->num_ports; i++)
@@ -189,6 +201,8 @@ struct blueprint_compare *blueprint_compare(const struct fabric *blueprint, cons
     missing_links(&m);
     if (m.c->n > 0)
         qsort(m.c->item, m.c->n, sizeof(*m.c->item), by_kind);
+    free(m.to_b);
+    free(m.to_live);
     free(m.stands_in);
     free(m.is_stood_in);
     return m.c;

@@ -265,13 +265,12 @@ static void tell_done(struct sm *sm, const struct sm_learning *l)
         [SM_BLUEPRINT_REROUTE] =
             "it is what is there now, and is fixed from now on; routes are computed anew",
     };
-    const struct fabric *was = l->known, *now = l->next->blueprint;
+    const struct fabric *now = l->next->blueprint;
+    const struct blueprint_compare *c = l->less;
     char gone[120] = "";
-    struct blueprint_compare *c = was != NULL ? blueprint_compare(was, now, 0) : NULL;
     if (c != NULL && c->count[BLUEPRINT_MISSING_NODE] + c->count[BLUEPRINT_MISSING_LINK] > 0)
         snprintf(gone, sizeof(gone), "; dropped: %u nodes, %u cables of others",
                  c->count[BLUEPRINT_MISSING_NODE], c->count[BLUEPRINT_MISSING_LINK]);
-    blueprint_compare_free(c);
     sm_event(sm, "blueprint-changed", "notice", "",
              "blueprint (by %s): %s: %u nodes, %u switches, %u links%s",
              l->ask.by[0] ? l->ask.by : "somebody", what[l->ask.op], now->num_nodes, now->num_switches,

@@ -163,6 +163,8 @@ int sm_learn(struct sm_learning *l, const struct fabric *live, const struct rout
         rc = ideal_for(l, b, o, &l->next, e);
     if (rc == 0 && state == SM_BLUEPRINT_ACCEPTED)
         l->more = blueprint_compare(l->next->blueprint, live, 3);
+    if (rc == 0 && l->ask.op != SM_BLUEPRINT_NONE && l->known != NULL)
+        l->less = blueprint_compare(l->known, l->next->blueprint, 0);
     fabric_unref(fixed);
     fabric_unref(b);
     return rc;
@@ -175,4 +177,5 @@ void sm_learning_done(struct sm_learning *l)
     fabric_unref(l->ask.given);
     sm_ideal_unref(l->next);
     blueprint_compare_free(l->more);
+    blueprint_compare_free(l->less);
 }

@@ -197,7 +197,7 @@ struct sm_blueprint_ask { // what somebody has asked for
 };
 
 struct sm_vls;      // sl2vl.c
-struct sm_adaptive;      // adaptive.c
+struct sm_adaptive; // adaptive.c
 struct sm_adaptive_dev;
 struct sm_note;          // notes.c
 struct sm_read;          // read.c
@@ -544,6 +544,7 @@ struct sm_learning {
     // results
     struct sm_ideal *next;
     struct blueprint_compare *more; // what is seen and not in it; in state accepted only
+    struct blueprint_compare *less; // what it has lost by what was asked for
 };
 // On a worker.
 int sm_learn(struct sm_learning *l, const struct fabric *live, const struct route_opts *o, struct err *e);
