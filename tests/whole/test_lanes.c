@@ -39,17 +39,23 @@ static node_id add(struct make *m, enum node_type type, unsigned ports)
     return id;
 }
 
-static void join(struct make *m, node_id a, node_id b)
+static void join_at(struct make *m, node_id a, node_id b, uint8_t vl_cap)
 {
     unsigned pa = m->next_port[a.i]++, pb = m->next_port[b.i]++;
-    struct port_attrs at = {.vl_cap = 4, .state = PORT_ACTIVE};
+    struct port_attrs at = {.vl_cap = 4, .state = PORT_ACTIVE}, bt = at;
+    bt.vl_cap = vl_cap;
     assert_int_equal(builder_port(m->b, a, pa, &at), 0);
-    assert_int_equal(builder_port(m->b, b, pb, &at), 0);
+    assert_int_equal(builder_port(m->b, b, pb, &bt), 0);
     assert_int_equal(builder_link(m->b, a, pa, b, pb), 0);
 }
 
-// x by y switches, each with one adapter; y 1: a ring.
-static const struct fabric *torus(unsigned x, unsigned y)
+static void join(struct make *m, node_id a, node_id b)
+{
+    join_at(m, a, b, 4);
+}
+
+// x by y switches, each with one adapter; y 1: a ring. weak: VLCap of the last adapter.
+static const struct fabric *torus_of(unsigned x, unsigned y, uint8_t weak)
 {
     struct make m = {.b = builder_new()};
     for (unsigned i = 0; i < x * y; i++)
@@ -60,9 +66,14 @@ static const struct fabric *torus(unsigned x, unsigned y)
             join(&m, (node_id){i}, (node_id){(i + x) % (x * y)});
     }
     for (unsigned i = 0; i < x * y; i++)
-        join(&m, (node_id){i}, add(&m, NODE_CA, 1));
+        join_at(&m, (node_id){i}, add(&m, NODE_CA, 1), i + 1 < x * y ? 4 : weak);
     builder_sm_port(m.b, (node_id){x * y}, 1);
     return builder_seal(m.b, 1, NULL);
+}
+
+static const struct fabric *torus(unsigned x, unsigned y)
+{
+    return torus_of(x, y, 4);
 }
 
 static void up(struct rig *r)
@@ -381,6 +392,41 @@ static void test_one_lane(void **state)
     rig_done(&r);
 }
 
+// An adapter with fewer lanes than are in use: every level reaches it and leaves it, on those that it has.
+static void test_weak_adapter(void **state)
+{
+    (void)state;
+    for (uint8_t vl_cap = 1; vl_cap <= 2; vl_cap++) {
+        struct rig r;
+        struct end e[64];
+        char where[200];
+        init(&r, torus_of(5, 5, vl_cap), &(struct sim_opts){.sltovl_zero = true});
+        up(&r);
+        unsigned levels = lanes(&r);
+        assert_in_range(levels, 3, 8);
+        uint32_t n = ends(&r, e);
+        const struct end *weak = &e[n - 1];
+        for (uint32_t i = 0; i + 1 < n; i++)
+            for (unsigned sl = 0; sl < levels && e[i].adapter; sl++) {
+                struct channels ch = {.last = UINT32_MAX};
+                u64map_init(&ch.by_key, NULL, 64);
+                if (sim_trace_sl(r.sim, e[i].guid, weak->lid, sl, hop, &ch, where, sizeof(where)) < 0)
+                    fail_msg("on level %u: %s", sl, where);
+                assert_int_equal(ch.vl, sl);
+                ch.last = UINT32_MAX;
+                if (sim_trace_sl(r.sim, weak->guid, e[i].lid, sl, hop, &ch, where, sizeof(where)) < 0)
+                    fail_msg("on level %u: %s", sl, where);
+                assert_int_equal(ch.vl, sl % vl_cap);
+                u64map_done(&ch.by_key);
+                free(ch.edge);
+            }
+        rig_down(&r);
+        up(&r);
+        assert_int_equal(lane_sets(&r), 0);
+        rig_done(&r);
+    }
+}
+
 static void test_too_few(void **state)
 {
     struct rig r;
@@ -633,12 +679,12 @@ static void test_level_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_torus),        cmocka_unit_test(test_programmed),
-        cmocka_unit_test(test_one_lane),     cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_cable),        cmocka_unit_test(test_restart),
-        cmocka_unit_test(test_level_asked),  cmocka_unit_test(test_drift),
-        cmocka_unit_test(test_not_kept),     cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_other_engine),
+        cmocka_unit_test(test_torus),    cmocka_unit_test(test_programmed),
+        cmocka_unit_test(test_one_lane), cmocka_unit_test(test_weak_adapter),
+        cmocka_unit_test(test_too_few),  cmocka_unit_test(test_cable),
+        cmocka_unit_test(test_restart),  cmocka_unit_test(test_level_asked),
+        cmocka_unit_test(test_drift),    cmocka_unit_test(test_not_kept),
+        cmocka_unit_test(test_faults),   cmocka_unit_test(test_other_engine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

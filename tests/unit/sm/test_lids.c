@@ -263,6 +263,70 @@ static void test_ranges_exhausted(void **state)
     u64map_done(&m);
 }
 
+// Ranges of any length, at random: apart from each other, at multiples of their length, within the limit,
+// where they were recorded if nothing has grown, and the same when asked again.
+static void test_range_properties(void **state)
+{
+    struct rng r;
+    (void)state;
+    rng_init(&r, 43);
+    for (int round = 0; round < 400; round++) {
+        size_t n = rng_below(&r, 80);
+        uint16_t max = (uint16_t)(rng_below(&r, 3) ? 60 + rng_below(&r, 300) : 65535);
+        struct lid_port *p = calloc(n + 1, sizeof(*p));
+        struct u64map m;
+        u64map_init(&m, NULL, 16);
+        for (uint32_t i = 0; i < 30; i++)
+            u64map_set(&m, 1 + rng_below(&r, 90),
+                       rng_below(&r, 9) ? LID_RECORD(rng_below(&r, 300), rng_below(&r, 8))
+                                        : rng_below(&r, 1u << 24));
+        for (size_t i = 0; i < n; i++)
+            p[i] = (struct lid_port){.guid = 1 + i,
+                                     .had = (uint16_t)rng_below(&r, 260),
+                                     .lmc = (uint8_t)(rng_below(&r, 4) ? 2 : 0)};
+        lids_assign(p, n, &m, max);
+        for (int again = 0; again < 2; again++) {
+            uint8_t *seen = calloc(65536, 1);
+            for (size_t i = 0; i < n; i++) {
+                uint32_t rec, range = 1u << p[i].lmc;
+                if (p[i].lid == 0)
+                    continue;
+                assert_int_equal(p[i].lid % range, 0);
+                assert_in_range(p[i].lid + range - 1, 1, max < MAX ? max : MAX);
+                for (uint32_t k = 0; k < range; k++)
+                    assert_int_equal(seen[p[i].lid + k]++, 0);
+                if (p[i].got == LID_GOT_RECORDED)
+                    assert_true(u64map_get(&m, p[i].guid, &rec) && LID_RECORD_LID(rec) == p[i].lid);
+            }
+            free(seen);
+            if (again > 0)
+                break;
+            struct lid_port *q = calloc(n + 1, sizeof(*q));
+            struct u64map now;
+            u64map_init(&now, NULL, 16);
+            for (size_t i = 0; i < n; i++) {
+                if (p[i].lid != 0)
+                    u64map_set(&now, p[i].guid, LID_RECORD(p[i].lid, p[i].lmc));
+                q[i] = (struct lid_port){.guid = p[i].guid, .had = p[i].lid, .lmc = p[i].lmc};
+            }
+            lids_assign(q, n, &now, max);
+            for (size_t i = 0; i < n; i++)
+                if (p[i].lid != 0)
+                    assert_int_equal(q[i].lid, p[i].lid);
+            u64map_done(&now);
+            free(p);
+            p = q;
+            u64map_done(&m);
+            u64map_init(&m, NULL, 16);
+            for (size_t i = 0; i < n; i++)
+                if (p[i].lid != 0)
+                    u64map_set(&m, p[i].guid, LID_RECORD(p[i].lid, p[i].lmc));
+        }
+        free(p);
+        u64map_done(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_range_grows),
         cmocka_unit_test(test_range_recorded),
         cmocka_unit_test(test_ranges_exhausted),
+        cmocka_unit_test(test_range_properties),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
