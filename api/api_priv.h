@@ -14,6 +14,7 @@
 //     render_*.c   handlers of GET
 //     actions.c    sweeps that are asked for, the record of actions
 //     blueprint.c  the blueprint and what is asked of it; blueprint_change.c: the worker's part of that
+//     drain.c      cables and switches that traffic is kept off
 //     sim*.c       what can be done to a simulated fabric
 //     jobs.c       long computations on the worker pool; compute.c: what the worker does
 //     whatif.c     what would become of a fabric; elements.c, additions.c: of what people name: part of that
@@ -260,6 +261,10 @@ void get_mads(struct request *r);
 void get_events(struct request *r);
 void get_stream(struct request *r);
 void get_job(struct request *r);
+void get_drains(struct request *r);
+void post_drain(struct request *r);
+void post_undrain(struct request *r);
+void post_drain_check(struct request *r);
 void get_blueprint(struct request *r);
 void post_blueprint_accept(struct request *r);
 void post_blueprint_learn(struct request *r);
@@ -286,6 +291,8 @@ extern const struct schema schema_status, schema_fabric, schema_node, schema_nod
     schema_whatif_body;
 extern const struct schema schema_nothing_body, schema_blueprint, schema_blueprint_body,
     schema_blueprint_set_body, schema_blueprint_strike_body, schema_reroute_asked;
+extern const struct schema schema_drain, schema_drain_body, schema_undrain_body, schema_drain_check_body,
+    schema_drained, schema_drain_effect;
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---
@@ -328,6 +335,12 @@ extern const struct param export_params[];
 void get_export(struct request *r);
 void export_answer(struct request *r);
 void exports_close(struct api *a);
+
+// --- drain.c ---
+struct sm_drain_check;
+void drain_check_work(struct sm_drain_check *c, struct par *par, struct buf *result,
+                      struct err *e);                                               // any thread
+void jobs_drain_check(struct request *r, struct view *v, struct sm_drain_check *c); // takes it; answers
 
 // --- render_quality.c ---
 void quality_rated(struct view *v, struct computation *c); // takes the results

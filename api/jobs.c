@@ -11,6 +11,7 @@
 #include "api/blueprint.h"
 #include "api/compute.h"
 #include "lib/xalloc.h"
+#include "sm/drain.h"
 
 #define JOBS_MAX 16
 #define JOB_KEPT (600 * MONO_S)
@@ -28,6 +29,7 @@ enum job_kind { // as job_kinds has them
     JOB_QUALITY,
     JOB_HOSTS,
     JOB_WHATIF,
+    JOB_DRAIN,
     JOB_BLUEPRINT,
 };
 
@@ -43,6 +45,7 @@ struct job {
     enum job_kind kind;
     struct view *view; // JOB_QUALITY: whose tables are rated
     struct computation c;
+    struct sm_drain_check *check;    // JOB_DRAIN
     struct blueprint_change *change; // JOB_BLUEPRINT
     struct pool_job pool_job;
 };
@@ -57,7 +60,7 @@ struct job_row {
 #define JOB(f) offsetof(struct job_row, f)
 static const char *const job_states[] = {"running", "done", "failed", NULL};
 static const char *const job_kinds[] = {"route-computation", "route-quality",    "job-quality", "whatif",
-                                        "blueprint-change", NULL};
+                                        "drain-check",       "blueprint-change", NULL};
 static const struct field job_fields[] = {
     {.name = "id", .type = FIELD_STR, .at = JOB(id), "its id in paths"},
     {.name = "kind", .type = FIELD_STR, .at = JOB(kind), "what it computes", .name_of = job_kinds},
@@ -144,6 +147,7 @@ static void job_unref(struct job *j)
         return;
     fabric_unref(j->c.f);
     compute_done(&j->c);
+    sm_drain_check_free(j->check);
     blueprint_change_free(j->change);
     free(j->fabric);
     free(j);
@@ -157,7 +161,9 @@ static bool unfinished(const struct job *j)
 static void work(void *arg, struct par *par)
 {
     struct job *j = arg;
-    if (j->change != NULL)
+    if (j->check != NULL)
+        drain_check_work(j->check, par, &j->c.result, &j->c.err);
+    else if (j->change != NULL)
         blueprint_change_run(&j->c, j->change, par);
     else
         compute_run(&j->c, par);
@@ -389,6 +395,18 @@ static void answer_begun(struct request *r, struct job *j)
     fill_row(j, &row, NULL, id);
     snprintf(r->location, sizeof(r->location), API_BASE "/jobs/%s", id);
     answer_struct(r, 202, &schema_job, &row);
+}
+
+void jobs_drain_check(struct request *r, struct view *v, struct sm_drain_check *check)
+{
+    struct job *j = begin(r, v, &(struct computation){0});
+    if (j == NULL) {
+        sm_drain_check_free(check);
+        return;
+    }
+    j->kind = JOB_DRAIN;
+    j->check = check;
+    answer_begun(r, j);
 }
 
 static struct job *begin_blueprint(struct request *r, struct view *v, struct blueprint_change *x)

@@ -6,7 +6,7 @@
 //     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
 //     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
 //     focus.c     the focus language                child.c  a private weftd for saved fabrics
-//     status.c show.c sweep.c blueprint.c group.c route.c quality.c job.c whatif.c event.c change.c sim.c   the commands
+//     status.c show.c sweep.c blueprint.c group.c route.c quality.c job.c whatif.c event.c change.c drain.c sim.c   the commands
 //
 // One thread. Handlers return an exit code (enum cli_exit) and have said why on stderr where it is not 0.
 #ifndef WEFT_CLI_CLI_H
@@ -67,6 +67,11 @@ int cmd_status(struct cli *c);
 int cmd_node(struct cli *c);
 int cmd_port(struct cli *c);
 int cmd_link(struct cli *c);
+int cmd_drain(struct cli *c);
+int cmd_link_drain(struct cli *c);
+int cmd_link_undrain(struct cli *c);
+int cmd_node_drain(struct cli *c);
+int cmd_node_undrain(struct cli *c);
 int cmd_route_show(struct cli *c);
 int cmd_route_compute(struct cli *c);
 int cmd_route_quality(struct cli *c);

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drains: the list, draining and undraining, and what either would move.
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/api_priv.h"
+#include "lib/guid.h"
+#include "sm/drain.h"
+
+// --- rows ---
+
+static const char *const states[] = {"moving", "drained", "in-use", NULL};
+
+struct drain_row {
+    const char *name, *far_name, *by, *reason, *state, *text;
+    uint64_t node;
+    int64_t port, since, cables, ends, switches;
+};
+#define DRAIN(f) offsetof(struct drain_row, f)
+static const struct field drain_fields[] = {
+    {.name = "name", .type = FIELD_STR, .at = DRAIN(name), "the port, or the switch"},
+    {.name = "node", .type = FIELD_GUID, .at = DRAIN(node), "GUID of the switch"},
+    {.name = "port", .type = FIELD_INT, .at = DRAIN(port), "null: the whole switch", .null = true},
+    {.name = "far",
+     .type = FIELD_STR,
+     .at = DRAIN(far_name),
+     "the cable's other end when it was drained",
+     .null = true},
+    {.name = "since", .type = FIELD_TIME, .at = DRAIN(since), "when it was drained"},
+    {.name = "by", .type = FIELD_STR, .at = DRAIN(by), "who did it"},
+    {.name = "reason", .type = FIELD_STR, .at = DRAIN(reason), "why; may be empty"},
+    {.name = "state",
+     .type = FIELD_STR,
+     .at = DRAIN(state),
+     "moving: routes are not others yet; in-use: something has no other way",
+     .name_of = states},
+    {.name = "cables", .type = FIELD_INT, .at = DRAIN(cables), "cables to other switches that are up there"},
+    {.name = "ends", .type = FIELD_INT, .at = DRAIN(ends), "end ports that have no other way"},
+    {.name = "switches",
+     .type = FIELD_INT,
+     .at = DRAIN(switches),
+     "switches' own LIDs that have no other way"},
+    {.name = "text", .type = FIELD_STR, .at = DRAIN(text), "how it stands, in words"},
+    {0},
+};
+const struct schema schema_drain = {
+    .name = "drain", "A cable or switch that traffic is kept off", sizeof(struct drain_row), drain_fields};
+
+static const struct field body_fields[] = {
+    {.name = "element",
+     .type = FIELD_STR,
+     .at = 0,
+     "\"node[port]\": the cable there; \"node\": all cables to other switches. By name or GUID",
+     .need = true},
+    {.name = "reason",
+     .type = FIELD_STR,
+     .at = 0,
+     "why, for those who read the list; 200 bytes of it are kept"},
+    {0},
+};
+const struct schema schema_drain_body = {.name = "drain_asked", "What to drain", 1, body_fields, true};
+static const struct field undrain_fields[] = {
+    {.name = "element",
+     .type = FIELD_STR,
+     .at = 0,
+     "as it was drained, or by the cable's other end",
+     .need = true},
+    {0},
+};
+const struct schema schema_undrain_body = {
+    .name = "undrain_asked", "What to undrain", 1, undrain_fields, true};
+static const struct field check_fields[] = {
+    {.name = "element", .type = FIELD_STR, .at = 0, "as of drains", .need = true},
+    {.name = "undrain", .type = FIELD_BOOL, .at = 0, "what undraining it would move"},
+    {0},
+};
+const struct schema schema_drain_check_body = {
+    .name = "drain_check_asked", "What is to be drained or undrained", 1, check_fields, true};
+
+struct drained_row {
+    bool changed;
+    const char *name, *text;
+    int64_t sweep;
+};
+static const struct field drained_fields[] = {
+    {.name = "changed",
+     .type = FIELD_BOOL,
+     .at = offsetof(struct drained_row, changed),
+     "false: it was so already"},
+    {.name = "name",
+     .type = FIELD_STR,
+     .at = offsetof(struct drained_row, name),
+     "what the drain goes by in the list"},
+    {.name = "sweep",
+     .type = FIELD_INT,
+     .at = offsetof(struct drained_row, sweep),
+     "id of the sweep that moves the routes; null when nothing has changed",
+     .null = true},
+    {.name = "text", .type = FIELD_STR, .at = offsetof(struct drained_row, text), "the same in words"},
+    {0},
+};
+const struct schema schema_drained = {
+    .name = "drained", "What has become of the request", sizeof(struct drained_row), drained_fields};
+
+struct effect_row {
+    const char *text, *counter_example;
+    int64_t entries, blocks, table_switches, paths, waves, cables, ends, switches;
+    bool proved;
+};
+#define EFFECT(f) offsetof(struct effect_row, f)
+static const struct field effect_fields[] = {
+    {.name = "entries", .type = FIELD_INT, .at = EFFECT(entries), "table entries that would change"},
+    {.name = "blocks", .type = FIELD_INT, .at = EFFECT(blocks), "blocks of 64 entries to be written"},
+    {.name = "table_switches", .type = FIELD_INT, .at = EFFECT(table_switches), "switches with such entries"},
+    {.name = "paths",
+     .type = FIELD_INT,
+     .at = EFFECT(paths),
+     "(leaf switch, destination) pairs whose route would change"},
+    {.name = "waves",
+     .type = FIELD_INT,
+     .at = EFFECT(waves),
+     "waves in which they would be written, without loss"},
+    {.name = "cables", .type = FIELD_INT, .at = EFFECT(cables), "cables that it is about, and that are up"},
+    {.name = "ends", .type = FIELD_INT, .at = EFFECT(ends), "end ports that would have no other way"},
+    {.name = "switches",
+     .type = FIELD_INT,
+     .at = EFFECT(switches),
+     "switches' own LIDs that would have no other way"},
+    {.name = "proved", .type = FIELD_BOOL, .at = EFFECT(proved), "the tables would be proved"},
+    {.name = "counterexample",
+     .type = FIELD_STR,
+     .at = EFFECT(counter_example),
+     "what the proof finds",
+     .null = true},
+    {.name = "text", .type = FIELD_STR, .at = EFFECT(text), "the same in words"},
+    {0},
+};
+const struct schema schema_drain_effect = {
+    .name = "drain_effect", "What it would move", sizeof(struct effect_row), effect_fields};
+
+// --- words ---
+
+static const char *describe(const struct sm_drain *d, char *buf, size_t size)
+{
+    char who[120];
+    const char *down = d->cables == 0 ? "no cable is up there; " : "";
+    switch (d->state) {
+    case SM_DRAIN_MOVING:
+        snprintf(buf, size, "routes are being moved");
+        break;
+    case SM_DRAIN_DRAINED:
+        snprintf(buf, size, "%snothing %s it", down, d->at.port > 0 ? "uses" : "passes through");
+        break;
+    case SM_DRAIN_IN_USE:
+        sm_drain_no_other_way(d->ends, d->switches, who, sizeof(who));
+        snprintf(buf, size, "%s and still use%s it", who, d->ends + d->switches == 1 ? "s" : "");
+        break;
+    }
+    return buf;
+}
+
+// --- the list ---
+
+void get_drains(struct request *r)
+{
+    const struct view *v = r->view;
+    const struct sm *sm = v->src->sm;
+    const struct sm_drain *d;
+    uint64_t skip, seen = 0;
+    struct list l;
+    char next[24], text[200];
+
+    if (!cursor_number(r, &skip))
+        return;
+    list_begin(&l, r, &schema_drain);
+    for (unsigned i = 0; sm != NULL && (d = sm_drain_nth(sm, i)) != NULL; i++)
+        if (seen++ >= skip && !list_full(&l))
+            list_item(&l, &(struct drain_row){.name = d->name,
+                                              .node = d->at.guid,
+                                              .port = d->at.port > 0 ? d->at.port : NO_INT,
+                                              .far_name = d->far.guid != 0 ? d->far_name : NULL,
+                                              .since = d->since_ns,
+                                              .by = d->by,
+                                              .reason = d->reason,
+                                              .state = sm_drain_state_name(d->state),
+                                              .cables = d->cables,
+                                              .ends = d->ends,
+                                              .switches = d->switches,
+                                              .text = describe(d, text, sizeof(text))});
+    uint64_t given = skip + l.n;
+    list_end(&l, given < seen ? number_text(given, next) : NULL, (int64_t)seen,
+             v->f != NULL ? (int64_t)v->f->generation : NO_INT, view_sampled(r->api, v));
+}
+
+// --- what is meant ---
+
+// A drain by the name that it has in the list: its switch may be gone.
+static bool by_listed_name(const struct sm *sm, const char *text, struct sm_drain_place *ret)
+{
+    const struct sm_drain *d;
+    char buf[40];
+    for (unsigned i = 0; (d = sm_drain_nth(sm, i)) != NULL; i++) {
+        if (d->at.port > 0)
+            snprintf(buf, sizeof(buf), GUID_FMT "[%u]", GUID_ARG(d->at.guid), d->at.port);
+        else
+            snprintf(buf, sizeof(buf), GUID_FMT, GUID_ARG(d->at.guid));
+        if (strcmp(d->name, text) == 0 || strcasecmp(buf, text) == 0 ||
+            (d->at.port > 0 && strcmp(d->far_name, text) == 0)) {
+            *ret = d->at;
+            return true;
+        }
+    }
+    return false;
+}
+
+// Also what name it goes by, for people. False with an answer.
+static bool place_of(struct request *r, bool undrain, struct sm_drain_place *ret, char *name, size_t size)
+{
+    struct view *v = r->view;
+    const char *text = json_string_value(json_object_get(r->json, "element"));
+    struct err e = {0};
+    struct place at;
+
+    if (v->src->sm == NULL) {
+        if (v->src->offline != NULL)
+            answer_problem(r, 409, "fabric %s is a file; nothing carries traffic there", v->src->name);
+        else
+            answer_problem(r, 503, "fabric %s is not managed: %s", v->src->name,
+                           v->src->down ? v->src->down : "there is no port");
+        return false;
+    }
+    snprintf(name, size, "%s", text);
+    if (undrain && by_listed_name(v->src->sm, text, ret))
+        return true;
+    if (view_of(r) == NULL)
+        return false;
+    int rc = resolve_element(v->f, text, &at, &e);
+    if (rc != 0) {
+        answer_unresolved(r, "element", rc, &e);
+        return false;
+    }
+    *ret = (struct sm_drain_place){at.node->guid, 0};
+    if (port_valid(at.port)) {
+        ret->port = fabric_port(v->f, at.port)->num;
+        fabric_port_name(v->f, at.port, name, size);
+    } else {
+        fabric_node_name(v->f, at.node, name, size);
+    }
+    if (port_valid(at.port) && ret->port == 0) {
+        answer_problem(r, 400,
+                       "%s is a switch's management port; a whole switch is drained by its name alone", name);
+        return false;
+    }
+    return true;
+}
+
+static void answer_refused(struct request *r, int code, const struct err *e)
+{
+    unsigned status = code == -ENOENT ? 404 : code == -EAGAIN ? 503 : code == -EINVAL ? 400 : 409;
+    answer_problem(r, status, "%s%s%s", e->where, e->where[0] ? " " : "", e->text);
+}
+
+// --- actions ---
+
+static void answer_done(struct request *r, bool changed, const char *name, const char *text)
+{
+    struct sm_status st;
+    sm_get_status(r->view->src->sm, &st);
+    answer_struct(
+        r, changed ? 202 : 200, &schema_drained,
+        &(struct drained_row){.changed = changed,
+                              .name = name,
+                              .text = text,
+                              .sweep = changed ? (int64_t)st.sweeps + (st.sweeping ? 2 : 1) : NO_INT});
+}
+
+void post_drain(struct request *r)
+{
+    struct sm_drain_place at;
+    struct err e = {0};
+    char name[200], by[40], text[300];
+    const char *reason = json_string_value(json_object_get(r->json, "reason"));
+
+    if (!place_of(r, false, &at, name, sizeof(name)))
+        return;
+    snprintf(by, sizeof(by), "user id %u", (unsigned)r->uid);
+    int rc = sm_drain(r->view->src->sm, &at, by, reason != NULL ? reason : "", &e);
+    if (rc < 0) {
+        answer_refused(r, rc, &e);
+        return;
+    }
+    if (rc == 0)
+        audit_action(r, name, "%s is drained%s%.150s", name, reason != NULL && reason[0] ? ": " : "",
+                     reason != NULL ? reason : "");
+    const struct sm_drain *d = sm_drain_find(r->view->src->sm, &at);
+    const char *listed = d != NULL ? d->name : name;
+    snprintf(text, sizeof(text), rc == 0 ? "%s is being drained" : "%s is drained already", listed);
+    answer_done(r, rc == 0, listed, text);
+}
+
+void post_undrain(struct request *r)
+{
+    struct sm_drain_place at;
+    struct err e = {0};
+    char name[200], by[40], text[300];
+
+    if (!place_of(r, true, &at, name, sizeof(name)))
+        return;
+    snprintf(by, sizeof(by), "user id %u", (unsigned)r->uid);
+    int rc = sm_undrain(r->view->src->sm, &at, by, &e);
+    if (rc < 0) {
+        answer_refused(r, rc, &e);
+        return;
+    }
+    if (rc == 0)
+        audit_action(r, name, "%s is undrained", name);
+    snprintf(text, sizeof(text), rc == 0 ? "%s is undrained" : "%s is not drained", name);
+    answer_done(r, rc == 0, name, text);
+}
+
+// --- what it would move ---
+
+void drain_check_work(struct sm_drain_check *c, struct par *par, struct buf *result, struct err *e)
+{
+    struct sm_drain_effect x;
+    char text[300], who[120] = "nothing is left without another way";
+    if (sm_drain_check_run(c, par, &x, e) != 0)
+        return;
+    if (x.ends + x.switches > 0)
+        sm_drain_no_other_way(x.ends, x.switches, who, sizeof(who));
+    snprintf(text, sizeof(text), "%llu table entries on %u switches and %llu paths would change; %s",
+             (unsigned long long)x.entries, x.table_switches, (unsigned long long)x.paths, who);
+    json_put_struct(result, &schema_drain_effect,
+                    &(struct effect_row){.entries = (int64_t)x.entries,
+                                         .blocks = x.blocks,
+                                         .table_switches = x.table_switches,
+                                         .paths = (int64_t)x.paths,
+                                         .waves = x.waves,
+                                         .cables = x.cables,
+                                         .ends = x.ends,
+                                         .switches = x.switches,
+                                         .proved = x.proved,
+                                         .counter_example = x.proved ? NULL : x.counter_example,
+                                         .text = text});
+}
+
+void post_drain_check(struct request *r)
+{
+    bool undrain = json_is_true(json_object_get(r->json, "undrain"));
+    struct sm_drain_place at;
+    struct sm_drain_check *c;
+    struct err e = {0};
+    char name[200];
+
+    if (!place_of(r, undrain, &at, name, sizeof(name)) || view_of(r) == NULL)
+        return;
+    int rc = sm_drain_check_new(r->view->src->sm, &at, undrain, &c, &e);
+    if (rc < 0)
+        answer_refused(r, rc, &e);
+    else if (rc > 0)
+        answer_problem(r, 409, undrain ? "%s is not drained" : "%s is drained already", name);
+    else
+        jobs_drain_check(r, r->view, c);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft link drain, node drain and back; weft drain: what is drained. Draining waits until the routes have
+// moved, so that the next command may be said to whoever pulls the cable.
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/quality.h"
+#include "cli/text.h"
+#include "lib/xalloc.h"
+
+#define WAIT_DEFAULT 600
+
+static const struct field drain_fields[] = {
+    {.key = "name", .title = "DRAINED", .flags = FIELD_SHRINK},
+    {.key = "far", .title = "FAR END", .flags = FIELD_SHRINK},
+    {.key = "state", .title = "STATE"},
+    {.key = "ends", .title = "ENDS", .kind = FIELD_COUNT},
+    {.key = "switches", .title = "SWITCHES", .kind = FIELD_COUNT},
+    {.key = "cables", .title = "CABLES UP", .kind = FIELD_COUNT},
+    {.key = "since", .title = "SINCE", .kind = FIELD_TIME},
+    {.key = "by", .title = "BY"},
+    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK},
+    {.key = "node", .title = "GUID", .flags = FIELD_WIDE},
+    {.key = "port", .title = "PORT", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "text", .title = "", .flags = FIELD_WIDE},
+    {0},
+};
+
+// "user id 0" is what weftd knows; here it has a name.
+static void name_user(json_t *drain)
+{
+    unsigned id;
+    const struct passwd *p;
+    if (sscanf(js_str(drain, "by"), "user id %u", &id) == 1 && (p = getpwuid(id)) != NULL)
+        json_object_set_new(drain, "by", json_string(p->pw_name));
+}
+
+static int drains(struct cli *c, json_t **ret)
+{
+    char *path = xasprintf("%s/drains", c->fabric);
+    json_t *d;
+    size_t i;
+    int rc = cli_list(c, path, 0, ret);
+    free(path);
+    if (rc == CLI_OK) {
+        json_array_foreach(*ret, i, d) name_user(d);
+    }
+    return rc;
+}
+
+int cmd_drain(struct cli *c)
+{
+    json_t *items = NULL;
+    int rc = cli_fabric(c);
+    if (rc == CLI_OK)
+        rc = drains(c, &items);
+    if (rc == CLI_OK)
+        out_list(&c->out, drain_fields, items);
+    json_decref(items);
+    return rc;
+}
+
+// --- draining ---
+
+// "NODE PORT", "NODE[PORT]" or "NODE".
+static int element_of(struct cli *c, bool link, char **ret)
+{
+    const char *a = c->args.word[0], *b = c->args.num_words > 1 ? c->args.word[1] : NULL;
+    size_t n = strlen(a);
+    bool whole = n == 0 || a[n - 1] != ']';
+
+    if (b != NULL && (b[0] == 0 || strspn(b, "0123456789") != strlen(b) || strlen(b) > 3))
+        return cli_fail(CLI_USAGE, b, "is no port number");
+    if (link && b == NULL && whole)
+        return cli_fail(CLI_USAGE, a,
+                        "which port? NODE PORT, or 'NODE[PORT]'; a whole switch: weft node drain");
+    if (!link && !whole)
+        return cli_fail(CLI_USAGE, a, "is a port: weft link drain");
+    *ret = b != NULL ? xasprintf("%s[%s]", a, b) : xstrdup(a);
+    return CLI_OK;
+}
+
+// The drain of that name as it stands; NULL when it is not in the list any more.
+static int listed(struct cli *c, const char *name, json_t **ret)
+{
+    json_t *items = NULL, *d;
+    size_t i;
+    *ret = NULL;
+    int rc = drains(c, &items);
+    if (rc == CLI_OK) {
+        json_array_foreach(items, i, d)
+        {
+            if (strcmp(js_str(d, "name"), name) == 0)
+                *ret = json_incref(d);
+        }
+    }
+    json_decref(items);
+    return rc;
+}
+
+// What it came to: the answer, the sweep (NULL: nothing had to move, or nobody waited), the drain (NULL:
+// none).
+static int show(struct cli *c, json_t *answer, json_t *sweep, json_t *drain)
+{
+    bool failed = sweep != NULL && !js_true(sweep, "ok");
+    bool in_use = drain != NULL && strcmp(js_str(drain, "state"), "in-use") == 0;
+
+    if (c->out.format != OUT_TABLE) {
+        json_t *o = json_incref(answer);
+        json_object_set(o, "drain", drain != NULL ? drain : json_null());
+        if (sweep != NULL) {
+            json_object_set_new(o, "entries", json_integer(js_int(sweep, "lft_entries")));
+            json_object_set_new(o, "paths_moved", json_integer(js_int(sweep, "paths_moved")));
+            json_object_set_new(o, "seconds", json_real(js_num(sweep, "seconds")));
+        }
+        out_json(&c->out, o);
+        json_decref(o);
+    } else {
+        if (drain != NULL && !failed && strcmp(js_str(drain, "state"), "moving") != 0)
+            out_printf(&c->out, "%s is drained%s: %s", js_str(drain, "name"),
+                       js_true(answer, "changed") ? "" : " already", js_str(drain, "text"));
+        else
+            out_printf(&c->out, "%s", js_str(answer, "text"));
+        out_newline(&c->out);
+        if (failed)
+            out_printf(&c->out, "but its routes are not in force: %s", js_str(sweep, "text"));
+        else if (sweep != NULL)
+            out_printf(&c->out, "%lld table entries, %lld paths moved, in %.3f s",
+                       js_int(sweep, "lft_entries"), js_int(sweep, "paths_moved"), js_num(sweep, "seconds"));
+        if (sweep != NULL)
+            out_newline(&c->out);
+    }
+    return failed || in_use ? CLI_FINDINGS : CLI_OK;
+}
+
+static int check(struct cli *c, const char *element, bool undrain)
+{
+    json_t *r = NULL, *body = json_pack("{s:s, s:b}", "element", element, "undrain", undrain);
+    int rc =
+        route_job(c, "drain-checks", body, args_has(&c->args, "timeout") ? c->timeout : WAIT_DEFAULT, &r);
+    if (rc != CLI_OK)
+        return rc;
+    bool bad = js_int(r, "ends") + js_int(r, "switches") > 0 || !js_true(r, "proved");
+    if (c->out.format != OUT_TABLE) {
+        out_json(&c->out, r);
+    } else {
+        out_printf(&c->out, "%s: %s", element, js_str(r, "text"));
+        out_newline(&c->out);
+        if (!js_true(r, "proved"))
+            out_printf(&c->out, "the tables would not be proved: %s", js_str(r, "counterexample"));
+        else
+            out_printf(&c->out, "proved; written in %lld wave%s, %lld blocks", js_int(r, "waves"),
+                       js_int(r, "waves") == 1 ? "" : "s", js_int(r, "blocks"));
+        out_newline(&c->out);
+    }
+    json_decref(r);
+    return bad ? CLI_FINDINGS : CLI_OK;
+}
+
+static int ask(struct cli *c, const char *element, bool undrain)
+{
+    const char *reason = args_value(&c->args, "reason");
+    double seconds = args_has(&c->args, "timeout") ? c->timeout : WAIT_DEFAULT;
+    json_t *body = json_pack("{s:s}", "element", element), *answer = NULL, *sweep = NULL, *drain = NULL;
+
+    if (reason != NULL)
+        json_object_set_new(body, "reason", json_string(reason));
+    char *path = xasprintf("%s/%s", c->fabric, undrain ? "undrain" : "drains");
+    int rc = cli_post(c, path, body, &answer);
+    free(path);
+    if (rc == CLI_OK && js_true(answer, "changed") && !args_has(&c->args, "no-wait"))
+        rc = cli_wait_sweep(c, js_int(answer, "sweep"), seconds, &sweep);
+    if (rc == CLI_OK && !undrain)
+        rc = listed(c, js_str(answer, "name"), &drain);
+    if (rc == CLI_OK)
+        rc = show(c, answer, sweep, drain);
+    json_decref(answer);
+    json_decref(sweep);
+    json_decref(drain);
+    return rc;
+}
+
+static int run(struct cli *c, bool link, bool undrain)
+{
+    char *element = NULL;
+    int rc = element_of(c, link, &element);
+    if (rc == CLI_OK)
+        rc = cli_fabric(c);
+    if (rc == CLI_OK)
+        rc = args_has(&c->args, "check") ? check(c, element, undrain) : ask(c, element, undrain);
+    free(element);
+    return rc;
+}
+
+int cmd_link_drain(struct cli *c)
+{
+    return run(c, true, false);
+}
+
+int cmd_link_undrain(struct cli *c)
+{
+    return run(c, true, true);
+}
+
+int cmd_node_drain(struct cli *c)
+{
+    return run(c, false, false);
+}
+
+int cmd_node_undrain(struct cli *c)
+{
+    return run(c, false, true);
+}
