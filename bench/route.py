@@ -81,6 +81,7 @@ def faults(t):
             t.add("%s: %s, changed" % (label, how), 100 * r["changed"] / r["entries"], "%", bar=2.5 if held else None)
     r = compute("ft3-64-16", "-e", "rail", "-n", "5", "-d", "one", "-s", "1")
     t.add("ft3-16384, one trunk dead, repaired and compared", r["repair"] * 1000, "ms", bar=20)
+    t.add("ft3-16384, one trunk dead, all threads' CPU", r["repair_cpu"] * 1000, "ms")
 
 
 def judge(tool, topology, tables, extra=()):

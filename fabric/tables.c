@@ -112,10 +112,16 @@ static const uint8_t *block_get(const struct fabric_tables *t, uint32_t sw, uint
 
 struct tables_diff tables_compare(const struct fabric_tables *a, const struct fabric_tables *b)
 {
+    return tables_compare_rows(a, b, 0,
+                               a->num_switches > b->num_switches ? a->num_switches : b->num_switches);
+}
+
+struct tables_diff tables_compare_rows(const struct fabric_tables *a, const struct fabric_tables *b,
+                                       uint32_t from, uint32_t to)
+{
     struct tables_diff d = {0};
-    uint32_t switches = a->num_switches > b->num_switches ? a->num_switches : b->num_switches;
     uint32_t blocks = (a->lids > b->lids ? a->lids : b->lids) / LFT_BLOCK;
-    for (uint32_t sw = 0; sw < switches; sw++) {
+    for (uint32_t sw = from; sw < to; sw++) {
         uint32_t blocks_before = d.blocks;
         if (a->lids == b->lids && sw < a->num_switches && sw < b->num_switches &&
             memcmp(tables_row(a, sw), tables_row(b, sw), a->lids) == 0)

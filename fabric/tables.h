@@ -88,5 +88,8 @@ struct tables_diff {
 // Between two tables of the same fabric (same switch numbers); a shorter table counts as LFT_DROP beyond its
 // end.
 struct tables_diff tables_compare(const struct fabric_tables *a, const struct fabric_tables *b);
+// Of switches from .. to - 1 only.
+struct tables_diff tables_compare_rows(const struct fabric_tables *a, const struct fabric_tables *b,
+                                       uint32_t from, uint32_t to);
 
 #endif

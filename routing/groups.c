@@ -195,7 +195,7 @@ static int make(struct gmake *m, struct groups_result *ret, struct err *e)
     uint32_t tasks = m->o->par && m->o->par->width > 1 ? 8 * m->o->par->width : 1;
     struct rgraph g;
     if (m->o->base) {
-        m->v = rlive_new(m->o->base, m->f, m->o->avoid, m->a);
+        m->v = rlive_new(m->o->base, m->f, m->o->avoid, NULL, m->a);
         m->g = &m->v->g;
     } else {
         rgraph_build(m->f, m->a, &g);

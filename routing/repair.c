@@ -28,6 +28,7 @@ struct job {
     struct rlive *v;
     struct fabric_tables *out; // NULL: only look whether there is work
     uint32_t blocks, tasks;
+    _Atomic bool found; // while only looking: there is some
     struct outcome {
         uint64_t displaced;
         uint32_t columns, anew;
@@ -176,8 +177,10 @@ static void block(struct job *j, struct rrepair *r, uint32_t lid0, struct seeds 
         if (w == WORK_NONE)
             continue;
         done->work = true;
-        if (!j->out)
+        if (!j->out) {
+            j->found = true;
             return;
+        }
         if (v->gaps)
             add_gaps(v, lid, &at, x, l);
         column(r, lid, &at, x->sw + (size_t)l * v->g.n, x->num[l], w == WORK_ALL);
@@ -218,7 +221,7 @@ static void block_task(void *arg, unsigned i)
     uint32_t from = (uint32_t)((uint64_t)j->blocks * i / j->tasks);
     uint32_t to = (uint32_t)((uint64_t)j->blocks * (i + 1) / j->tasks);
     *done = (struct outcome){0};
-    for (uint32_t b = from; b < to && (j->out || !done->work); b++)
+    for (uint32_t b = from; b < to && !(j->found && !j->out); b++)
         block(j, &r, b * LFT_BLOCK, &x, done);
     done->displaced = r.displaced;
     done->anew = r.anew;
@@ -298,7 +301,7 @@ int route_repair_avoiding(const struct route_base *b, const struct fabric *live,
 {
     struct arena *a = arena_new();
     struct route_result r;
-    repair(rlive_new(b, live, x, a), par, &r);
+    repair(rlive_new(b, live, x, par, a), par, &r);
     arena_free(a);
     if (b->ideal->lanes) {
         const struct fabric *open = x && x->any ? ravoid_fabric(x) : fabric_ref(live);

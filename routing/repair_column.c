@@ -21,13 +21,16 @@
 void rrepair_init(struct rrepair *r, const struct rlive *v, struct fabric_tables *out, struct arena *a)
 {
     uint32_t words = v->g.n / 64 + 1;
-    *r = (struct rrepair){.v = v, .out = out, .rc_for = ID_NONE};
+    *r = (struct rrepair){.v = v, .out = out, .rc_for = ID_NONE, .up_for = ID_NONE};
     r->down_todo = ARENA_NEW_N(a, words, uint64_t);
     r->up_todo = ARENA_NEW_N(a, words, uint64_t);
     r->seen = ARENA_NEW_N(a, 2 * v->g.n + 1, uint32_t);
     r->path = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
     r->cost = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
     r->cost_of = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
+    r->up_of = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
+    r->from = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
+    r->climb = ARENA_NEW_N(a, v->g.n + 1, uint32_t);
     rcolumn_init(&r->rc, &v->g, v->ordered, a);
 }
 
@@ -96,40 +99,88 @@ static uint32_t cost_by(struct rrepair *r, uint32_t s, uint32_t w, bool down)
     return c == RCOST_NONE ? c : c + step_to(r, w);
 }
 
-// The port for s in one direction: the ideal's where that is legal, else the heaviest of the cheapest, by
-// shares;
+// The heaviest port of s so far, by shares.
+struct heaviest {
+    struct rhash x;
+    uint32_t to; // ID_NONE: none yet
+    uint8_t port;
+};
+
+static void weigh(const struct rrepair *r, uint32_t s, const struct rgroup *group, struct heaviest *best)
+{
+    struct rhash x = {0, rshare(r->v, group->peer, r->t)};
+    for (uint32_t k = 0; k < group->num_ports; k++) {
+        uint8_t p = r->v->g.ports[group->first_port + k];
+        x.hash = rweight(r->v, s, r->lid, p);
+        if (best->to == ID_NONE || rheavier(x, best->x))
+            *best = (struct heaviest){x, group->peer, p};
+    }
+}
+
+// What it cost in the whole fabric, than which nothing is cheaper now: that has all the ways that are left,
+// and a switch that goes down now did so there. RCOST_NONE: not known.
+static uint32_t least_cost(const struct rrepair *r, uint32_t s)
+{
+    const struct rlive *v = r->v;
+    const struct route_base *b = v->b;
+    uint32_t x = v->to_base[s], t = v->to_base[r->t], cost = 0;
+    bool part = !v->extra && !v->depth && !v->renewed[v->g.comp[s]] && !r->label;
+    if (!part || t == ID_NONE || r->lid > b->top_lid || b->at_sw[r->lid] != t)
+        return RCOST_NONE;
+    for (uint32_t n = 0; x != t && n < b->n; n++) {
+        uint8_t port = tables_port(b->ideal, x, r->lid);
+        x = port < b->ports ? b->link[(size_t)x * b->ports + port] : ID_NONE;
+        if (x == ID_NONE)
+            return RCOST_NONE;
+        cost += x != t && b->foot[x] ? 1 + RCOST_FOOT : 1;
+    }
+    return x == t ? cost : RCOST_NONE;
+}
+
+// The heaviest of all, which is it if it costs no more than that: mostly so, and the others' paths need not
+// be walked. RCOST_NONE: it may be another.
+static uint32_t choose_at_once(struct rrepair *r, uint32_t s, bool down, struct heaviest *best)
+{
+    const struct rgraph *g = &r->v->g;
+    uint32_t least = least_cost(r, s);
+    if (least >= RCOST_FOOT)
+        return RCOST_NONE;
+    for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
+        if (may_go(r, s, g->g[i].peer, down))
+            weigh(r, s, &g->g[i], best);
+    }
+    return best->to != ID_NONE && cost_by(r, s, best->to, down) == least ? least : RCOST_NONE;
+}
+
+// The port for s in one direction: the ideal's where that is legal, else the heaviest of the cheapest;
 // LFT_DROP when there is none. Returns its cost.
 static uint32_t choose(struct rrepair *r, uint32_t s, bool down, uint8_t *ret_port)
 {
     const struct rgraph *g = &r->v->g;
     uint32_t w = rideal_next(r->v, s, r->lid), best = RCOST_NONE, kept = RCOST_NONE;
+    struct heaviest h = {.to = ID_NONE};
     *ret_port = rideal(r->v, s, r->lid);
     if (w != ID_NONE)
         kept = cost_by(r, s, w, down);
     if (kept < RCOST_FOOT)
         return kept;
-    uint8_t port = LFT_DROP;
-    struct rhash heaviest = {0, 255};
+    uint32_t least = choose_at_once(r, s, down, &h);
+    if (least != RCOST_NONE) {
+        *ret_port = h.port;
+        return least;
+    }
     for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
         uint32_t c = cost_by(r, s, g->g[i].peer, down);
         if (c == RCOST_NONE || c > best)
             continue;
         if (c < best)
-            port = LFT_DROP;
+            h.to = ID_NONE;
         best = c;
-        struct rhash x = {0, rshare(r->v, g->g[i].peer, r->t)};
-        for (uint32_t k = 0; k < g->g[i].num_ports; k++) {
-            uint8_t p = g->ports[g->g[i].first_port + k];
-            x.hash = rweight(r->v, s, r->lid, p);
-            if (port == LFT_DROP || rheavier(x, heaviest)) {
-                heaviest = x;
-                port = p;
-            }
-        }
+        weigh(r, s, &g->g[i], &h);
     }
     if (kept != RCOST_NONE && best >= RCOST_FOOT)
         return kept;
-    *ret_port = port;
+    *ret_port = best == RCOST_NONE ? LFT_DROP : h.port;
     return best;
 }
 
@@ -223,12 +274,47 @@ static void run_costs(struct rrepair *r)
     r->rc_for = r->t;
 }
 
+// Upwards from `from`: marks what is reached with num, not beyond feet. Or, looking for what is marked with
+// find: whether some of it is, other than feet on the way.
+static bool climb(struct rrepair *r, uint32_t from, uint32_t *mark, uint32_t num, const uint32_t *find)
+{
+    const struct rlive *v = r->v;
+    uint32_t n = 0;
+    r->climb[n++] = from;
+    mark[from] = num;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t x = r->climb[k];
+        if (find && find[x] == r->up_num)
+            return true;
+        for (uint32_t i = v->g.goff[x]; i < v->g.goff[x + 1]; i++) {
+            uint32_t w = v->g.g[i].peer;
+            if (v->o.pos[w] < v->o.pos[x] || mark[w] == num)
+                continue;
+            mark[w] = num;
+            if (!v->o.foot[w] || w == r->t)
+                r->climb[n++] = w;
+        }
+    }
+    return false;
+}
+
+// Whether there may be a way from s up and then down that crosses no foot. Much less than rcolumn_run(),
+// where there is none: it looks at what lies above s and above the end.
+static bool without_feet(struct rrepair *r, uint32_t s)
+{
+    if (r->up_for != r->t) {
+        r->up_for = r->t;
+        climb(r, r->t, r->up_of, ++r->up_num, NULL);
+    }
+    return climb(r, s, r->from, ++r->from_num, r->up_of);
+}
+
 // Whether some switch looked at has no way, or one over a foot, though there is a better one.
 static bool lacks(struct rrepair *r)
 {
     for (uint32_t i = 0; i < r->num_seen; i++) {
         uint32_t s = r->seen[i], cost = cost_of(r, s);
-        if (cost < RCOST_FOOT)
+        if (cost < RCOST_FOOT || (cost != RCOST_NONE && !without_feet(r, s)))
             continue;
         run_costs(r);
         if (r->rc.cost[s] != RCOST_NONE && (cost == RCOST_NONE || r->rc.cost[s] < RCOST_FOOT))

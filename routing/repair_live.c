@@ -10,22 +10,36 @@
 
 // --- the base ---
 
-static uint32_t *read_links(const struct fabric *f, struct arena *a, uint32_t *ret_ports)
+struct reading {
+    const struct fabric *f;
+    uint32_t *link, ports, tasks;
+};
+
+static void read_task(void *arg, unsigned i)
+{
+    const struct reading *r = arg;
+    const struct fabric *f = r->f;
+    uint64_t n = f->num_switches;
+    uint32_t from = (uint32_t)(n * i / r->tasks), to = (uint32_t)(n * (i + 1) / r->tasks);
+    memset(r->link + (size_t)from * r->ports, 0xff, (size_t)(to - from) * r->ports * sizeof(*r->link));
+    for (uint32_t s = from; s < to; s++) {
+        const struct node *nd = fabric_switch(f, s);
+        for (unsigned num = 1; num <= nd->num_ports; num++)
+            rswitch_peer(f, &f->port[nd->first_port + num], &r->link[(size_t)s * r->ports + num]);
+    }
+}
+
+static uint32_t *read_links(const struct fabric *f, struct par *par, struct arena *a, uint32_t *ret_ports)
 {
     uint32_t n = f->num_switches, ports = 1;
     for (uint32_t s = 0; s < n; s++) {
         if (fabric_switch(f, s)->num_ports + 1u > ports)
             ports = fabric_switch(f, s)->num_ports + 1u;
     }
-    uint32_t *link = ARENA_NEW_N(a, (size_t)n * ports + 1, uint32_t);
-    memset(link, 0xff, (size_t)n * ports * sizeof(*link));
-    for (uint32_t s = 0; s < n; s++) {
-        const struct node *nd = fabric_switch(f, s);
-        for (unsigned num = 1; num <= nd->num_ports; num++)
-            rswitch_peer(f, &f->port[nd->first_port + num], &link[(size_t)s * ports + num]);
-    }
+    struct reading r = {f, ARENA_NEW_N(a, (size_t)n * ports + 1, uint32_t), ports, par ? 4 * par->width : 1};
+    rpar_run(par, r.tasks, read_task, &r);
     *ret_ports = ports;
-    return link;
+    return r.link;
 }
 
 static void read_places(struct route_base *b)
@@ -86,7 +100,7 @@ int route_base_new(const struct fabric *blueprint, const struct route_result *id
     b->ordered = ideal->engine == ROUTE_RAIL || ideal->engine == ROUTE_UPDN || ideal->engine == ROUTE_AUTO;
     memcpy(b->why, ideal->why, sizeof(b->why));
     b->top_lid = blueprint->top_lid;
-    b->link = read_links(blueprint, a, &b->ports);
+    b->link = read_links(blueprint, o->par, a, &b->ports);
     b->guid = ARENA_NEW_N(a, n + 1, uint64_t);
     for (uint32_t s = 0; s < n; s++)
         b->guid[s] = fabric_switch(blueprint, s)->guid;
@@ -343,7 +357,7 @@ uint32_t rideal_next(const struct rlive *v, uint32_t s, uint16_t lid)
 }
 
 struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, const struct route_avoid *x,
-                        struct arena *a)
+                        struct par *par, struct arena *a)
 {
     struct rlive *v = ARENA_NEW(a, struct rlive);
     *v = (struct rlive){.b = b, .f = f, .a = a, .g = {.f = f, .n = f->num_switches}};
@@ -352,7 +366,7 @@ struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, cons
     v->g.guid = ARENA_NEW_N(a, v->g.n + 1, uint64_t);
     for (uint32_t s = 0; s < v->g.n; s++)
         v->g.guid[s] = fabric_switch(f, s)->guid;
-    v->link = read_links(f, a, &v->ports);
+    v->link = read_links(f, par, a, &v->ports);
     if (x && x->any) {
         v->avoid = x;
         v->depth = x->sunk ? x->depth : NULL;

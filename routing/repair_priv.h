@@ -70,7 +70,7 @@ struct rlive {
 
 // repair_live.c; everything in a. x: of f, or NULL.
 struct rlive *rlive_new(const struct route_base *b, const struct fabric *f, const struct route_avoid *x,
-                        struct arena *a);
+                        struct par *par, struct arena *a);
 // The live switch that the ideal's entry leads to, if the cable is there and leads where it led; or ID_NONE.
 uint32_t rideal_next(const struct rlive *v, uint32_t s, uint16_t lid);
 
@@ -85,6 +85,8 @@ struct rrepair {
     uint32_t rc_for;          // the switch that rc holds, ID_NONE
     uint32_t *cost, *cost_of; // memory of this column's costs: valid where cost_of is `column`
     uint32_t column, *path;
+    uint32_t up_for, up_num, *up_of; // what lies above the end up_for: marked with up_num
+    uint32_t from_num, *from, *climb;
     const bool *label; // whether a switch goes down, given; NULL: as its entry does
     uint16_t lid;
     uint32_t t;
