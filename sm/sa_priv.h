@@ -123,7 +123,7 @@ struct sm_sa {
     uint32_t num_subs, cap_subs;
 
     struct u64map told; // PortGUIDs that were asked to join again
-    struct u64map anew; // PortGUIDs that are to be asked, since their paths have changed; 0: was asked
+    struct u64map anew; // PortGUIDs that are to be asked, since their paths have changed; by urgency
     uint32_t num_anew;
     bool reregisters;         // somebody asks
     uint32_t reregister_now;  // that may be asked in this second

@@ -26,19 +26,22 @@ static bool is_anew(const struct sm_sa *sa, const struct sm_port *p)
     return sa->num_anew > 0 && u64map_get(&sa->anew, p->guid, &v) && v != 0;
 }
 
-void sm_sa_ask_anew(struct sm *sm, uint64_t port_guid)
+enum { ANEW_DONE, ANEW, ANEW_FIRST };
+
+void sm_sa_ask_anew(struct sm *sm, uint64_t port_guid, bool first)
 {
     struct sm_sa *sa = sm->sa;
-    uint32_t v = 0;
-    if (sa == NULL || port_guid == 0 || (u64map_get(&sa->anew, port_guid, &v) && v != 0))
+    uint32_t v = ANEW_DONE;
+    if (sa == NULL || port_guid == 0 ||
+        (u64map_get(&sa->anew, port_guid, &v) && v >= (first ? ANEW_FIRST : ANEW)))
         return;
-    u64map_set(&sa->anew, port_guid, 1);
-    sa->num_anew++;
+    u64map_set(&sa->anew, port_guid, first ? ANEW_FIRST : ANEW);
+    sa->num_anew += v == ANEW_DONE;
 }
 
 static void not_anew(struct sm_sa *sa, uint64_t guid)
 {
-    u64map_set(&sa->anew, guid, 0);
+    u64map_set(&sa->anew, guid, ANEW_DONE);
     sa->num_anew--;
 }
 
@@ -71,16 +74,15 @@ void sm_sa_reregistered(struct sm *sm, const struct sm_dev *d, unsigned num)
         sa->reregister_now--;
 }
 
-// A port that is gone, or cannot be told, is let go.
-static uint32_t mark_anew(struct sm_sa *sa)
+// Of one urgency. A port that is gone, or cannot be told, is let go.
+static uint32_t mark_anew(struct sm_sa *sa, uint32_t urgency, uint32_t n)
 {
     struct sm *sm = sa->sm;
     struct mad_port_info pi;
-    uint32_t n = 0;
 
     for (uint32_t i = 0; sa->num_anew > 0 && i <= sa->anew.mask && n < SA_REREGISTER_A_SECOND; i++) {
         const struct u64map_slot *s = &sa->anew.slot[i];
-        if (!s->used || s->value == 0)
+        if (!s->used || s->value != urgency)
             continue;
         port_id id = fabric_by_port_guid(sa->fabric, s->key);
         const struct port *p = port_valid(id) ? fabric_port(sa->fabric, id) : NULL;
@@ -103,7 +105,7 @@ void sa_reregister_second(struct sm_sa *sa)
 
     sa->reregister_now = SA_REREGISTER_A_SECOND;
     if (sa->num_anew > 0 && sa->ready && !sm->sweeping)
-        n = mark_anew(sa);
+        n = mark_anew(sa, ANEW, mark_anew(sa, ANEW_FIRST, 0));
     if (sa->loaded || !sa->ready || !sa->reregisters || sm->sweeping)
         return;
     for (; sa->reregister_scan < sm->num_dev && n < SA_REREGISTER_A_SECOND; sa->reregister_scan++) {

@@ -502,14 +502,14 @@ static bool other_lane(const struct sides *s, uint32_t a, uint32_t b)
     return was != now && was != LANE_NONE && now != LANE_NONE;
 }
 
-static void tell_hosts(struct sm *sm, const struct fabric *f, uint32_t sw)
+static void tell_hosts(struct sm *sm, const struct fabric *f, uint32_t sw, bool first)
 {
     const struct node *n = fabric_switch(f, sw);
     for (unsigned num = 1; num <= n->num_ports; num++) {
         const struct port *p = &f->port[n->first_port + num];
         const struct node *z = fabric_peer_node(f, p);
         if (z != NULL && z->type != NODE_SWITCH)
-            sm_sa_ask_anew(sm, fabric_port(f, p->peer)->guid);
+            sm_sa_ask_anew(sm, fabric_port(f, p->peer)->guid, first);
     }
 }
 
@@ -546,7 +546,8 @@ void sm_lanes_publish(struct sm *sm)
     const struct fabric *f = sm->next_fabric;
     struct sides s = {.was = first ? sm_route_found_lanes(sm) : sm->tables->lanes,
                       .now = sm->next_tables->lanes};
-    uint32_t n = f->num_switches, changed = 0;
+    const struct route_plan *plan = sm_route_plan(sm);
+    uint32_t n = f->num_switches, changed = 0, stale = plan != NULL ? plan->num_stale : 0;
 
     sm->lanes_kept = false;                                    // from here on the tables say it
     if (s.was == s.now || (first && sm_route_found_blank(sm))) // nobody has a path yet
@@ -562,13 +563,17 @@ void sm_lanes_publish(struct sm *sm)
             other = old[b] != ID_NONE && other_lane(&s, a, b);
         changed += other;
         if (other)
-            tell_hosts(sm, f, a);
+            tell_hosts(sm, f, a, false);
     }
     free(old);
+    for (uint32_t i = 0; i < stale; i++) {
+        tell_hosts(sm, f, plan->stale[i].a, true);
+        tell_hosts(sm, f, plan->stale[i].b, true);
+    }
     if (changed > 0)
         sm_event(
-            sm, "lanes-changed", "notice", "",
+            sm, "lanes-changed", stale > 0 ? "warning" : "notice", "",
             "paths from and to %u switches go by other virtual lanes now; their adapters are asked to look "
-            "them up again, some at a time",
-            changed);
+            "them up again, some at a time%s",
+            changed, stale > 0 ? "; until they have, packets of some may wait in a circle" : "");
 }

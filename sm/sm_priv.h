@@ -583,7 +583,8 @@ void sm_sa_done(struct sm *sm);
 // sa_reregister.c: whether the next Set(PortInfo) of that port should carry ClientReregister, as far as its
 // PortInfo was last read; at most so many a second are told so. The second: that Set has succeeded.
 bool sm_sa_wants_reregister(struct sm *sm, const struct sm_dev *d, unsigned num);
-void sm_sa_ask_anew(struct sm *sm, uint64_t port_guid); // it is to be told so, when its turn comes
+// It is to be told so, when its turn comes; first: before others.
+void sm_sa_ask_anew(struct sm *sm, uint64_t port_guid, bool first);
 void sm_sa_reregistered(struct sm *sm, const struct sm_dev *d, unsigned num);
 // mcast.c
 void sm_mcast_fabric_changed(struct sm *sm); // a sweep has ended well; sm->fabric, sm->tables are in force
