@@ -2,13 +2,17 @@
 // Routing alone, for bench/route.py: computes tables for a generated fabric or a file, on the pool that the
 // manager has, and prints one JSON object.
 //
-//   bench_route [-e ENGINE] [-n RUNS] [-t THREADS] [-l] [-q] [-V] [-d PERCENT|one [-s SEED] [-a]] [-o TABLES]
-//   [-g LIDS] NAME|FILE -l: keep the file's LIDs (else all are given anew: switches, then adapters leaf by
-//   leaf) -V: without the proof; -q: quality figures too, all same-rail shifts where hosts are not too many
-//   -d: kills so many per cent of the cables between switches (`one`: one), by seed -s, and keeps to the
-//   tables; -a: makes them anew instead; quality and what changed are then of that -o: the tables, a line a
-//   switch: GUID, first LID, entries in hex; -g: guid2lid lines, both as other
-//       judges read them
+//   bench_route [-e ENGINE] [-n RUNS] [-t THREADS] [-l] [-q] [-V] [-o TABLES] [-g LIDS]
+//               [-d DAMAGE [-s SEED] [-a] [-m FAULTS]] NAME|FILE
+//
+// -l: keep the file's LIDs (else all are given anew: switches, then adapters leaf by leaf). -V: without the
+// proof. -q: quality figures too, all same-rail shifts where hosts are not too many. -o: the tables, a line a
+// switch: GUID, first LID, entries in hex; -g: guid2lid lines; both as other judges read them.
+// -d: damage, and keep to the tables: so many per cent of the cables between switches dead, or `one`; all
+// cables of one in twenty `spines` or `leaves`; cables `crossed` between switches or `miscabled` to hosts
+// too, both plugs of one in a hundred in another's place. -a: tables made anew instead. Quality and what
+// changed are then of that. -m: after it so many further dead cables, each by itself: what changes, and how
+// much of it still led there by no longer a way.
 //
 // Times are wall clock, best and median of the runs; "rss" is the peak after the first computation, with the
 // snapshot, its tables and nothing else; "memset" is what writing as many bytes again takes, on as many
@@ -86,28 +90,139 @@ static const struct fabric *with_lids(const struct fabric *f)
 
 // --- damage ---
 
+struct harm {
+    const struct fabric *f;
+    struct builder *b;
+    struct rng r;
+    uint32_t *cable, n; // between switches: by one end
+};
+
+static bool trunk(const struct fabric *f, uint32_t i)
+{
+    const struct port *p = &f->port[i];
+    const struct node *peer = fabric_peer_node(f, p);
+    return peer && peer->type == NODE_SWITCH && fabric_node(f, p->node)->type == NODE_SWITCH;
+}
+
+static void some_cables(struct harm *h, uint32_t dead)
+{
+    for (uint32_t k = 0; k < dead && k < h->n; k++) {
+        uint32_t x = k + rng_below(&h->r, h->n - k), i = h->cable[x];
+        h->cable[x] = h->cable[k];
+        builder_unlink(h->b, h->f->port[i].node, h->f->port[i].num);
+    }
+}
+
+// All cables of one in twenty of the switches of a tier, at least of one.
+static void some_switches(struct harm *h, uint8_t tier)
+{
+    uint32_t had = 0, n = h->f->num_switches, killed = 0, from = rng_below(&h->r, 20);
+    for (uint32_t s = 0; s < n; s++) {
+        const struct node *sw = fabric_switch(h->f, s);
+        if (sw->tier != tier || (had++ % 20 != from && !(killed == 0 && s + 1 == n)))
+            continue;
+        killed++;
+        for (unsigned num = 1; num <= sw->num_ports; num++) {
+            const struct port *p = &h->f->port[sw->first_port + num];
+            if (port_valid(p->peer))
+                builder_unlink(h->b, p->node, p->num);
+        }
+    }
+}
+
+// Both plugs of one cable in a hundred in each other's place: between switches, or those of hosts too.
+static void some_swapped(struct harm *h, bool hosts)
+{
+    const struct fabric *f = h->f;
+    for (uint32_t i = 0; i < f->num_ports && hosts; i++) {
+        const struct node *n = fabric_peer_node(f, &f->port[i]);
+        if (n && n->type != NODE_SWITCH && fabric_node(f, f->port[i].node)->type == NODE_SWITCH)
+            h->cable[h->n++] = i;
+    }
+    for (uint32_t k = 0; k < h->n / 200; k++) {
+        uint32_t x = rng_below(&h->r, h->n), y = rng_below(&h->r, h->n - 1);
+        y += y >= x;
+        const struct port *p = &f->port[h->cable[x]], *q = &f->port[h->cable[y]];
+        const struct port *pp = fabric_port(f, p->peer), *qq = fabric_port(f, q->peer);
+        bool loop = p->node.i == qq->node.i || q->node.i == pp->node.i;
+        h->cable[x] = h->cable[--h->n];
+        if (loop || y >= h->n || y == x)
+            continue;
+        h->cable[y] = h->cable[--h->n];
+        builder_unlink(h->b, p->node, p->num);
+        builder_unlink(h->b, q->node, q->num);
+        builder_link(h->b, p->node, p->num, qq->node, qq->num);
+        builder_link(h->b, q->node, q->num, pp->node, pp->num);
+    }
+}
+
 static const struct fabric *damaged(const struct fabric *f, const char *how, uint64_t seed)
 {
-    struct builder *b = builder_from(f);
-    struct rng r;
-    double percent = strtod(how, NULL);
-    uint32_t *cable = xcalloc(f->num_ports, sizeof(*cable)), n = 0, dead;
-    rng_init(&r, seed);
+    struct harm h = {.f = f, .b = builder_from(f), .cable = xcalloc(f->num_ports, sizeof(*h.cable))};
+    rng_init(&h.r, seed);
     for (uint32_t i = 0; i < f->num_ports; i++) {
-        const struct port *p = &f->port[i];
-        const struct node *peer = fabric_peer_node(f, p);
-        if (peer && i < p->peer.i && peer->type == NODE_SWITCH &&
-            fabric_node(f, p->node)->type == NODE_SWITCH)
-            cable[n++] = i;
+        if (trunk(f, i) && i < f->port[i].peer.i)
+            h.cable[h.n++] = i;
     }
-    dead = strcmp(how, "one") == 0 ? 1 : (uint32_t)(n * percent / 100 + 0.5);
-    for (uint32_t k = 0; k < dead && k < n; k++) {
-        uint32_t x = k + rng_below(&r, n - k), i = cable[x];
-        cable[x] = cable[k];
-        builder_unlink(b, f->port[i].node, f->port[i].num);
+    if (strcmp(how, "spines") == 0)
+        some_switches(&h, 1);
+    else if (strcmp(how, "leaves") == 0)
+        some_switches(&h, 0);
+    else if (strcmp(how, "crossed") == 0 || strcmp(how, "miscabled") == 0)
+        some_swapped(&h, how[0] == 'm');
+    else
+        some_cables(&h, strcmp(how, "one") == 0 ? 1 : (uint32_t)(h.n * strtod(how, NULL) / 100 + 0.5));
+    free(h.cable);
+    return builder_seal(h.b, f->generation + 1, NULL);
+}
+
+// --- whether what changed had to ---
+
+struct way {
+    uint32_t hops, turns; // turns: from going down to going up, by tiers
+    bool arrives;
+};
+
+// From switch s by port out, then along the tables.
+static struct way walk(const struct fabric *f, const struct fabric_tables *t, uint32_t s, uint8_t out,
+                       uint16_t lid)
+{
+    struct way w = {0};
+    const struct node *n = fabric_switch(f, s);
+    bool down = false;
+    while (w.hops++ < 64 && out != 0 && out <= n->num_ports) {
+        const struct port *p = &f->port[n->first_port + out];
+        const struct node *next = fabric_peer_node(f, p);
+        if (!next)
+            return w;
+        w.arrives = p->peer.i == f->lid_port[lid];
+        if (w.arrives || next->type != NODE_SWITCH)
+            return w;
+        w.turns += down && next->tier > n->tier;
+        down = next->tier < n->tier;
+        n = next;
+        out = tables_port(t, n->sw, lid);
     }
-    free(cable);
-    return builder_seal(b, f->generation + 1, NULL);
+    w.arrives = out == 0 && f->lid_port[lid] == n->first_port;
+    return w;
+}
+
+// Entries that differ; *ret_legal: those whose old port still led there, by no longer a way.
+static uint64_t changes(const struct fabric *f, const struct fabric_tables *old,
+                        const struct fabric_tables *t, uint64_t *ret_legal)
+{
+    uint64_t n = 0;
+    for (uint32_t s = 0; s < t->num_switches; s++) {
+        for (uint32_t lid = 1; lid <= f->top_lid; lid++) {
+            uint8_t was = tables_port(old, s, (uint16_t)lid), is = tables_port(t, s, (uint16_t)lid);
+            if (was == is || f->lid_port[lid] == ID_NONE)
+                continue;
+            struct way a = walk(f, t, s, was, (uint16_t)lid), b = walk(f, t, s, is, (uint16_t)lid);
+            n++;
+            *ret_legal += a.arrives && b.arrives && a.hops <= b.hops && a.turns <= b.turns;
+        }
+    }
+    return n;
 }
 
 // --- output ---
@@ -158,6 +273,8 @@ struct bench {
     const char *damage;
     uint64_t seed;
     double repair, repair_cpu;
+    unsigned further; // faults after that damage, each by itself
+    uint64_t further_changed, further_legal;
     struct tables_diff changed;
     struct route_quality q;
 };
@@ -273,6 +390,16 @@ static void damage(struct bench *b, struct par *par)
         d = cpu() - c0;
         b->repair_cpu = d < b->repair_cpu ? d : b->repair_cpu;
     }
+    for (unsigned i = 0; i < b->further && !b->rc; i++) {
+        const struct fabric *more = damaged(live, "one", b->seed + 1000 + i);
+        struct route_result x;
+        b->rc = route_repair_from(base, more, par, &x, &b->e);
+        if (!b->rc) {
+            b->further_changed += changes(more, r.tables, x.tables, &b->further_legal);
+            tables_unref(x.tables);
+        }
+        fabric_unref(more);
+    }
     route_base_free(base);
     if (b->rc)
         return;
@@ -375,12 +502,15 @@ static void print(struct bench *b)
     if (b->damage)
         printf("\"repair\": %.6f, \"repair_cpu\": %.6f, \"changed\": %lu, \"blocks\": %u, ", b->repair,
                b->repair_cpu, b->changed.entries, b->changed.blocks);
+    if (b->further)
+        printf("\"further_changed\": %lu, \"further_legal\": %lu, ", b->further_changed, b->further_legal);
     printf("\"entries\": %lu, ", (unsigned long)b->r.tables->num_switches * b->f->top_lid);
     if (b->want_quality)
         print_quality(b->f, &b->q);
-    printf("\"ok\": %s, \"credit_loop\": %s, \"unreached\": %lu, \"max_hops\": %u}\n",
-           b->proof.ok ? "true" : "false", b->proof.credit_loop ? "true" : "false", b->proof.unreached,
-           b->proof.max_hops);
+    printf("\"ok\": %s, \"credit_loop\": %s, \"pairs\": %lu, \"disconnected\": %lu, \"unreached\": %lu, "
+           "\"max_hops\": %u}\n",
+           b->proof.ok ? "true" : "false", b->proof.credit_loop ? "true" : "false", b->proof.pairs,
+           b->proof.disconnected, b->proof.unreached, b->proof.max_hops);
     fprintf(stderr, "%s\n%s%s", b->r.why, b->proof.counter_example, b->proof.counter_example[0] ? "\n" : "");
 }
 
@@ -390,7 +520,7 @@ int main(int argc, char **argv)
     const char *tables = NULL, *lids = NULL;
     unsigned threads = 0;
     bool keep = false, usage = false;
-    for (int c; (c = getopt(argc, argv, "e:n:t:lqVo:g:d:s:a")) != -1;) {
+    for (int c; (c = getopt(argc, argv, "e:n:t:lqVo:g:d:s:am:")) != -1;) {
         if (c == 'e')
             usage |= route_engine_parse(optarg, &b.opts.engine) != 0;
         else if (c == 'n')
@@ -401,6 +531,8 @@ int main(int argc, char **argv)
             keep = true;
         else if (c == 'd')
             b.damage = optarg;
+        else if (c == 'm')
+            b.further = (unsigned)strtoul(optarg, NULL, 10);
         else if (c == 's')
             b.seed = strtoull(optarg, NULL, 10);
         else if (c == 'a')

@@ -8,6 +8,7 @@ Times are the best of the runs, whole computations on the manager's own pool; "w
 OpenSM's ftree is timed inside `opensm -o` on ibsim, from the same fabric: from the last MAD that it sends or takes before it writes tables up to the first
 Set(SwitchInfo) or Set(LinearForwardingTable) (bench/umad_times.c). While it computes tables nothing is on the wire; whatever it does before and after that computation alone is not counted.
 ibdmchk's histograms, of both managers' tables for ft3-1024, go to stderr.
+Damaged fabrics: entries that four further faults change, and how many of these still led there by no longer a way; then all sorts of damage, where only what no cables join may stay unreached.
 Figures of spreading: bandwidth of a flow, 1 where no cable carries two; as slow-down (1 / mean) where OpenSM stands beside, so that less is better everywhere.
 Saved fabrics and their judge lie beside the project ($WEFT_SHARED, ../shared): rows without them say so. OpenSM's tables are those of ftree with root and host lists,
 on ibsim from the same file; both sides' tables go through the same judge, which shares no code with either. OpenSM leaves some pairs without a route there
@@ -71,7 +72,7 @@ def spread(t):
 def faults(t):
     """ft3-16384: tables kept to while trunks are dead, beside tables made anew; four seeds."""
     for seed in (1, 2, 3, 4):
-        kept = compute("ft3-64-16", "-e", "rail", "-n", "1", "-q", "-d", "1", "-s", str(seed))
+        kept = compute("ft3-64-16", "-e", "rail", "-n", "1", "-q", "-d", "1", "-s", str(seed), "-m", "4")
         anew = compute("ft3-64-16", "-e", "rail", "-n", "1", "-q", "-d", "1", "-s", str(seed), "-a")
         plain = compute("ft3-64-16", "-e", "updn", "-n", "1", "-q", "-d", "1", "-s", str(seed), "-a")
         label = "1 %% of trunks dead, %d" % seed
@@ -79,9 +80,26 @@ def faults(t):
             held = r is kept
             t.add("%s: %s, shifts" % (label, how), 1 / r["shift"], "slower", bar=1 / 0.95 if held else None)
             t.add("%s: %s, changed" % (label, how), 100 * r["changed"] / r["entries"], "%", bar=2.5 if held else None)
+        t.add(label + ": changed by four further faults", kept["further_changed"], "entries")
+        t.add(label + ": of these, still legal", kept["further_legal"], "entries", bar=0, absolute=True)
     r = compute("ft3-64-16", "-e", "rail", "-n", "5", "-d", "one", "-s", "1")
     t.add("ft3-16384, one trunk dead, repaired and compared", r["repair"] * 1000, "ms", bar=20)
     t.add("ft3-16384, one trunk dead, all threads' CPU", r["repair_cpu"] * 1000, "ms")
+
+
+def worse(t):
+    """Whatever is broken or cabled wrongly: all that cables reach is reached, and proved."""
+    for damage, label in (("5", "5 % of trunks dead"), ("spines", "a spine in twenty dead"), ("leaves", "a leaf in twenty dead"),
+                          ("crossed", "a trunk in a hundred crossed"), ("miscabled", "a cable in a hundred in another's place")):
+        for how, extra in (("kept to", ()), ("made anew", ("-a",))):
+            lost, proved = 0, True
+            for fabric in ("ft3-32-8", "rail-1024", "superpod-8"):
+                for seed in (1, 2):
+                    r = compute(fabric, "-e", "auto", "-n", "1", "-d", damage, "-s", str(seed), *extra)
+                    lost += r["unreached"]
+                    proved = proved and r["ok"] and not r["credit_loop"]
+            t.add("%s, %s: reachable pairs not reached" % (label, how), lost, "pairs", bar=0, absolute=True)
+            assert proved, (damage, how)
 
 
 def judge(tool, topology, tables, extra=()):
@@ -250,6 +268,7 @@ def main():
             spread(t)
         if "faults" in a.only:
             faults(t)
+            worse(t)
         if "saved" in a.only:
             saved(t, work, not a.no_opensm)
     finally:
