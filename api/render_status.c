@@ -10,6 +10,7 @@
 #include "api/watch.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
+#include "sm/drain.h"
 
 #define ADVICE_MAX 16
 #define ADVICE_FINDINGS 4 // of error severity, told one by one
@@ -124,6 +125,7 @@ struct fabric_row {
     const struct traps_row *traps;
     const struct audit_row *audit;
     const struct sa_row *sa;
+    int64_t drains, drains_in_use;
     const struct counts_row *findings;
     struct items advice;
 };
@@ -215,6 +217,14 @@ static const struct field fabric_fields[] = {
      "what hosts ask; null when nothing manages it",
      &schema_sa,
      .null = true},
+    {.name = "drains",
+     .type = FIELD_INT,
+     .at = FABRIC(drains),
+     "cables and switches that traffic is kept off"},
+    {.name = "drains_in_use",
+     .type = FIELD_INT,
+     .at = FABRIC(drains_in_use),
+     "of these, those that something still uses"},
     {.name = "findings", .type = FIELD_OBJ, .at = FABRIC(findings), "counts by severity", &schema_counts},
     {.name = "advice",
      .type = FIELD_STRINGS,
@@ -490,6 +500,15 @@ static void advise_all(const struct api *a, const struct view *v, const struct f
                f->num_planes);
 }
 
+static void count_drains(const struct sm *sm, struct fabric_row *row)
+{
+    const struct sm_drain *d;
+    for (unsigned i = 0; (d = sm_drain_nth(sm, i)) != NULL; i++) {
+        row->drains++;
+        row->drains_in_use += d->state == SM_DRAIN_IN_USE;
+    }
+}
+
 static void fill_fabric(struct api *a, struct view *v, struct fabric_row *row, struct fabric_space *s)
 {
     const struct fabric *f = view_fabric(v);
@@ -504,6 +523,7 @@ static void fill_fabric(struct api *a, struct view *v, struct fabric_row *row, s
         fill_sm(a, v, row, s);
         fill_routing(v, row, s);
         count_findings(sm_findings(v->src->sm), &s->findings);
+        count_drains(v->src->sm, row);
     } else if (v->src->offline == NULL) {
         s->error = (struct error_row){v->src->down ? v->src->down : "no port", ""};
         row->error = &s->error;

@@ -317,6 +317,22 @@ static void finding_line(struct out *o, json_t *f)
     out_wrap(o, LABEL);
 }
 
+// Nothing while nothing is drained.
+static void drain_line(struct out *o, json_t *f)
+{
+    long long n = js_int(f, "drains"), used = js_int(f, "drains_in_use");
+    if (n == 0)
+        return;
+    label(o, "drained");
+    count_of(o, n, "cable or switch", "cables and switches");
+    if (used > 0) {
+        out_printf(o, ", ");
+        out_paint(o, COLOUR_YELLOW, "%lld still in use", used);
+    }
+    out_printf(o, "   (weft drain)");
+    out_wrap(o, LABEL);
+}
+
 static void problem_lines(struct out *o, json_t *f)
 {
     json_t *a;
@@ -372,6 +388,7 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
         change_line(o, f);
         watch_line(o, f);
         sa_line(o, f);
+        drain_line(o, f);
         finding_line(o, f);
         problem_lines(o, f);
         json_decref(s);

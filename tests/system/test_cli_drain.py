@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft link drain, node drain and back, against a real weftd on a simulated fabric: a cable and a switch are swapped."""
+import json
+
+import pytest
+
+from weftlib import Daemon, need_programs, wait_for, weft
+
+pytestmark = need_programs()
+LEAF = "leaf-su01-rail0"
+CABLE = f"{LEAF}[33]"
+
+
+@pytest.fixture(scope="module")
+def d():
+    with Daemon(simulate="rail-256") as daemon:
+        yield daemon.up()
+
+
+def ok(r):
+    assert (r.rc, r.err) == (0, ""), r
+    return r.out
+
+
+def js(r):
+    return json.loads(ok(r))
+
+
+def used(d, *names):
+    """Whether some route between hosts passes one of these."""
+    hosts = [f"gpu-{n:04}:{rail}" for n in (1, 32) for rail in (0, 3)]
+    routes = [ok(d.weft("route", "show", a, b)) for a in hosts for b in hosts if a != b]
+    return any(n in r for n in names for r in routes)
+
+
+def test_swap_a_cable(d):
+    assert ok(d.weft("drain", "-o", "csv")).count("\n") == 1
+    assert "proved; written in" in ok(d.weft("link", "drain", LEAF, "33", "--check"))
+    assert "drained" not in ok(d.weft("status"))
+    out = ok(d.weft("link", "drain", LEAF, "33", "--reason", "bad optics"))
+    assert out.startswith(f"{CABLE} is drained: nothing uses it\n") and "table entries" in out and "paths moved" in out
+    assert ok(d.weft("link", "drain", CABLE)) == f"{CABLE} is drained already: nothing uses it\n"
+    assert "1 cable or switch" in ok(d.weft("status"))
+    row = js(d.weft("drain", "-o", "json"))[0]
+    assert (row["name"], row["far"], row["state"], row["reason"], row["ends"]) == (CABLE, "spine-01[1]", "drained", "bad optics", 0)
+    assert "bad optics" in ok(d.weft("finding"))
+
+    ok(d.weft("sim", "link", "down", CABLE))
+    wait_for(lambda: "drained-link-down" in ok(d.weft("event")), "the cable is out")
+    assert "link-removed" not in ok(d.weft("event"))
+    ok(d.weft("sim", "link", "up", CABLE))
+    wait_for(lambda: "drained-link-up" in ok(d.weft("event")), "the new cable is in")
+    assert js(d.weft("drain", "-o", "json"))[0]["state"] == "drained"
+
+    assert ok(d.weft("link", "undrain", "spine-01", "1")).startswith(f"spine-01[1] is undrained\n")
+    assert js(d.weft("drain", "-o", "json")) == []
+    assert ok(d.weft("link", "undrain", LEAF, "33")) == f"{CABLE} is not drained\n"
+
+
+def test_swap_a_switch(d):
+    out = ok(d.weft("node", "drain", "spine-03"))
+    assert out.startswith("spine-03 is drained: nothing passes through it\n")
+    assert not used(d, "spine-03")
+    ok(d.weft("route", "show", "gpu-0001:0", "spine-03"))  # it is reached itself
+    ok(d.weft("sim", "switch", "reboot", "spine-03"))
+    wait_for(lambda: js(d.weft("api", "GET", "/fabrics/default"))["state"] == "up", "the fabric is up")
+    assert js(d.weft("drain", "-o", "json"))[0]["name"] == "spine-03"
+    r = d.weft("node", "undrain", "spine-03", "--check")
+    assert r.rc == 0 and "would change" in r.out
+    assert ok(d.weft("node", "undrain", "spine-03")).startswith("spine-03 is undrained\n")
+
+
+def test_no_other_way(d):
+    leaf = "leaf-su01-rail1"
+    r = d.weft("node", "drain", leaf, "--check")
+    assert r.rc == 1 and "have no other way" in r.out
+    r = d.weft("node", "drain", leaf)
+    assert r.rc == 1 and "have no other way and still use it" in r.out
+    assert "1 still in use" in d.weft("status").out
+    assert "drained-in-use" in d.weft("finding").out
+    ok(d.weft("node", "undrain", leaf))
+
+
+def test_over_a_restart():
+    with Daemon(simulate="rail-64") as one:
+        one.up()
+        ok(one.weft("link", "drain", LEAF, "33", "--reason", "two\nlines"))
+        one.stop()
+        one.start()
+        one.up()
+        row = js(one.weft("drain", "-o", "json"))[0]
+        assert (row["name"], row["state"], row["reason"]) == (CABLE, "drained", "two lines")
+
+
+@pytest.mark.parametrize("words,why", [
+    (("link", "drain", LEAF, "1"), "nothing else leads there"),
+    (("link", "drain", LEAF), "which port?"),
+    (("link", "drain", LEAF, "x"), "is no port number"),
+    (("link", "drain", "nobody", "1"), "no node"),
+    (("node", "drain", "gpu-0001 mlx5_0"), "is no switch"),
+    (("node", "drain", CABLE), "is a port"),
+    (("node", "undrain", "nobody"), "no node"),
+    (("link", "drain", LEAF, "33", "34"), "too many words"),
+])
+def test_refused(d, words, why):
+    r = d.weft(*words)
+    assert r.rc == 2 and why in r.err, r

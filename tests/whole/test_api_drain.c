@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drains over the API: asked for, listed, looked at first, refused; who asked is recorded.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/api.h"
+#include "fabric/topogen.h"
+#include "lib/err.h"
+#include "tests/whole/http.h"
+#include "tests/whole/rig.h"
+
+#define BASE "/api/v1"
+#define LIVE "/fabrics/live"
+#define LEAF "leaf-su01-rail0"
+
+static struct env {
+    struct rig rig;
+    struct api *api;
+    struct api_fabric fabric[2];
+    struct api_fabric *list[2];
+    char sock[104];
+    json_t *doc;
+} env;
+
+static json_t *call(const char *method, const char *path, const char *body, int status)
+{
+    struct http h;
+    char full[400];
+    snprintf(full, sizeof(full), BASE "%s", path);
+    http_do(&h, env.rig.loop, env.sock, method, full, NULL, body);
+    if (h.status != status || h.json == NULL)
+        fail_msg("%s %s: expected %d, got %d %s", method, path, status, h.status, h.body);
+    json_t *j = json_incref(h.json);
+    http_close(&h);
+    return j;
+}
+
+static int setup(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    rig_init(&env.rig, "rail-256", NULL);
+    rig_up(&env.rig);
+    rig_sweeps(&env.rig, 1, 60);
+    rig_run(&env.rig, 5 * MONO_S);
+    env.fabric[0] = (struct api_fabric){.name = "live",
+                                        .transport = "simulator",
+                                        .sm = env.rig.sm,
+                                        .engine = env.rig.engine,
+                                        .sim = env.rig.sim};
+    env.fabric[1] = (struct api_fabric){.name = "file", .offline = topogen_make("ft3-8-4", &e)};
+    assert_non_null(env.fabric[1].offline);
+    env.list[0] = &env.fabric[0];
+    env.list[1] = &env.fabric[1];
+    snprintf(env.sock, sizeof(env.sock), "%.90s/d.sock", env.rig.dir);
+    struct api_context c = {.loop = env.rig.loop,
+                            .pool = env.rig.pool,
+                            .db = env.rig.db,
+                            .fabric = env.list,
+                            .num_fabrics = 2,
+                            .started_wall_ns = wall_now_ns()};
+    env.api = api_new(&c, &(struct api_opts){.socket = env.sock}, &e);
+    if (env.api == NULL)
+        fail_msg("%s: %s", e.where, e.text);
+    env.doc = call("GET", "/openapi.json", NULL, 200);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    json_decref(env.doc);
+    api_free(env.api);
+    fabric_unref(env.fabric[1].offline);
+    rig_done(&env.rig);
+    return 0;
+}
+
+static json_t *at(const json_t *o, const char *key)
+{
+    json_t *v = json_object_get(o, key);
+    if (v == NULL)
+        fail_msg("no %s", key);
+    return v;
+}
+
+static json_int_t num(const json_t *o, const char *key)
+{
+    return json_integer_value(at(o, key));
+}
+
+static const char *str(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(at(o, key));
+    return s != NULL ? s : "";
+}
+
+static void conforms(const json_t *v, const char *schema)
+{
+    const json_t *s =
+        json_object_get(json_object_get(json_object_get(env.doc, "components"), "schemas"), schema);
+    assert_non_null(s);
+    openapi_check(env.doc, s, v, schema);
+}
+
+static void refused(const char *path, const char *body, int status, const char *why)
+{
+    json_t *v = call("POST", path, body, status);
+    if (strstr(str(v, "detail"), why) == NULL)
+        fail_msg("%s: \"%s\" is not in: %s", path, why, str(v, "detail"));
+    json_decref(v);
+}
+
+// The only item of the list.
+static json_t *listed(void)
+{
+    json_t *v = call("GET", LIVE "/drains", NULL, 200);
+    assert_int_equal(json_array_size(at(v, "items")), 1);
+    json_t *d = json_incref(json_array_get(at(v, "items"), 0));
+    json_decref(v);
+    conforms(d, "drain");
+    return d;
+}
+
+static json_int_t fabric_says(const char *key)
+{
+    json_t *v = call("GET", LIVE, NULL, 200);
+    json_int_t n = num(v, key);
+    json_decref(v);
+    return n;
+}
+
+static void run_check(const char *body, json_int_t *ret_entries)
+{
+    char path[60];
+    json_t *j = call("POST", LIVE "/drain-checks", body, 202);
+    assert_string_equal(str(j, "kind"), "drain-check");
+    snprintf(path, sizeof(path), "/jobs/%s", str(j, "id"));
+    json_decref(j);
+    for (int i = 0; i < 400; i++) {
+        j = call("GET", path, NULL, 200);
+        if (strcmp(str(j, "state"), "done") == 0) {
+            assert_true(json_is_true(at(at(j, "result"), "proved")));
+            *ret_entries = num(at(j, "result"), "entries");
+            json_decref(j);
+            return;
+        }
+        json_decref(j);
+        rig_run(&env.rig, MONO_S / 100);
+    }
+    fail_msg("the job does not end");
+}
+
+static void test_drain(void **state)
+{
+    json_int_t entries;
+    (void)state;
+    run_check("{\"element\":\"" LEAF "[33]\"}", &entries);
+    assert_true(entries > 0);
+    assert_int_equal(fabric_says("drains"), 0); // looking changes nothing
+
+    json_t *v = call("POST", LIVE "/drains", "{\"element\":\"" LEAF "[33]\",\"reason\":\"bad optics\"}", 202);
+    conforms(v, "drained");
+    assert_true(json_is_true(at(v, "changed")));
+    assert_string_equal(str(v, "name"), LEAF "[33]");
+    json_int_t sweep = num(v, "sweep");
+    json_decref(v);
+    json_t *d = listed();
+    assert_string_equal(str(d, "state"), "moving");
+    json_decref(d);
+    rig_run(&env.rig, MONO_S);
+    assert_int_equal(rig_last(&env.rig)->id, sweep);
+    assert_int_equal(rig_last(&env.rig)->lft_entries, entries);
+    d = listed();
+    assert_string_equal(str(d, "state"), "drained");
+    assert_string_equal(str(d, "text"), "nothing uses it");
+    assert_string_equal(str(d, "reason"), "bad optics");
+    assert_string_equal(str(d, "far"), "spine-01[1]");
+    assert_int_equal(num(d, "port"), 33);
+    assert_int_equal(strncmp(str(d, "by"), "user id ", 8), 0);
+    json_decref(d);
+    assert_int_equal(fabric_says("drains"), 1);
+    assert_int_equal(fabric_says("drains_in_use"), 0);
+
+    v = call("POST", LIVE "/drains", "{\"element\":\"spine-01[1]\"}", 200); // its other end
+    assert_true(json_is_false(at(v, "changed")) && json_is_null(at(v, "sweep")));
+    assert_non_null(strstr(str(v, "text"), "already"));
+    json_decref(v);
+    refused(LIVE "/drain-checks", "{\"element\":\"" LEAF "[33]\"}", 409, "drained already");
+    run_check("{\"element\":\"" LEAF "[33]\",\"undrain\":true}", &entries);
+    json_decref(call("POST", LIVE "/undrain", "{\"element\":\"spine-01[1]\"}", 202));
+    rig_run(&env.rig, MONO_S);
+    assert_int_equal(rig_last(&env.rig)->lft_entries, entries);
+    assert_int_equal(fabric_says("drains"), 0);
+    v = call("POST", LIVE "/undrain", "{\"element\":\"" LEAF "[33]\"}", 200);
+    assert_non_null(strstr(str(v, "text"), "is not drained"));
+    json_decref(v);
+
+    v = call("GET", "/events?kind=operator-action", NULL, 200);
+    assert_int_equal(json_array_size(at(v, "items")), 2); // what has changed something
+    json_decref(v);
+}
+
+// A switch that is gone is still found in the list.
+static void test_node(void **state)
+{
+    const struct node *n = NULL;
+    (void)state;
+    for (uint32_t i = 0; i < env.rig.plan->num_nodes; i++)
+        if (strcmp(fabric_desc(env.rig.plan, &env.rig.plan->node[i]), "spine-02") == 0)
+            n = &env.rig.plan->node[i];
+    assert_non_null(n);
+    json_decref(call("POST", LIVE "/drains", "{\"element\":\"spine-02\"}", 202));
+    rig_run(&env.rig, MONO_S);
+    json_t *d = listed();
+    assert_true(json_is_null(at(d, "port")) && json_is_null(at(d, "far")));
+    assert_string_equal(str(d, "text"), "nothing passes through it");
+    json_decref(d);
+    assert_int_equal(sim_node_boot(env.rig.sim, n->guid, 3600 * MONO_S, 0), 0);
+    rig_run(&env.rig, 30 * MONO_S);
+    assert_null(fabric_by_guid(sm_fabric(env.rig.sm), n->guid));
+    json_decref(call("POST", LIVE "/undrain", "{\"element\":\"spine-02\"}", 202));
+    rig_run(&env.rig, MONO_S);
+    assert_int_equal(fabric_says("drains"), 0);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refused(LIVE "/drains", "{\"element\":\"nobody\"}", 404, "no node");
+    refused(LIVE "/drains", "{\"element\":\"" LEAF "[250]\"}", 404, "port");
+    refused(LIVE "/drains", "{\"element\":\"" LEAF "[1]\"}", 400, "nothing else leads there");
+    refused(LIVE "/drains", "{\"element\":\"gpu-0001 mlx5_0\"}", 400, "is no switch");
+    refused(LIVE "/drains", "{\"element\":\"" LEAF "[0]\"}", 400, "management port");
+    refused(LIVE "/drains", "{}", 400, "element");
+    refused(LIVE "/undrain", "{\"element\":\"nobody\"}", 404, "no node");
+    refused(LIVE "/drain-checks", "{\"element\":\"" LEAF "[33]\",\"undrain\":true}", 409, "is not drained");
+    refused("/fabrics/file/drains", "{\"element\":\"core-001\"}", 409, "is a file");
+    json_t *v = call("GET", "/fabrics/file/drains", NULL, 200);
+    assert_int_equal(json_array_size(at(v, "items")), 0);
+    json_decref(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_node),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
