@@ -3,7 +3,8 @@
 //
 // A channel is a switch's port towards another switch; one depends on the next where a packet may hold the
 // first while it waits for the second. Dependencies are those of packets that start at a switch with end
-// nodes, so that entries which nobody's packets meet do not count. 64 LIDs are walked at a time, from a copy
+// nodes, so that entries which nobody's packets meet do not count; where tables have virtual lanes, of those
+// on the lane that multicast goes by, too. 64 LIDs are walked at a time, from a copy
 // of their entries that fits a cache.
 //
 // What the proof of the tables left behind has all of these, and some that no packet makes any more. A tree
@@ -16,8 +17,9 @@
 #include "lib/xalloc.h"
 #include "routing/verify_priv.h"
 
-#define CANDIDATES 64 // switches whose routes are compared
-#define TRIES 8       // of them whose tree is made, beside those of the last tree and the top switch
+#define CANDIDATES 64  // switches whose routes are compared
+#define GROWN_TRIES 64 // switches that a tree is grown from, where tables have lanes, before that is given up
+#define TRIES 8        // of them whose tree is made, beside those of the last tree and the top switch
 
 struct deps {
     const struct fabric *f;
@@ -115,7 +117,25 @@ static void walk(struct make *m, const uint8_t *entry, unsigned k, uint32_t sw, 
     }
 }
 
-static void unicast(struct make *m, const bool *starts)
+// The switch that a LID hangs on.
+static uint32_t end_of(const struct fabric *f, uint32_t lid)
+{
+    const struct port *p = &f->port[f->lid_port[lid]];
+    if (!is_switch(f, p->node.i) && !port_valid(p->peer))
+        return ID_NONE;
+    const struct node *n = &f->node[is_switch(f, p->node.i) ? p->node.i : f->port[p->peer.i].node.i];
+    return n->type == NODE_SWITCH ? n->sw : ID_NONE;
+}
+
+// Whether what starts there goes by the lane that multicast goes by, too.
+static bool same_lane(const struct make *m, uint32_t sw, uint32_t end)
+{
+    if (m->t->lanes == NULL)
+        return m->starts[sw];
+    return end != ID_NONE && lanes_get(m->t->lanes, sw, end) == MCAST_LANE;
+}
+
+static void unicast(struct make *m)
 {
     const struct fabric *f = m->f;
     uint32_t n = f->num_switches, now = 0;
@@ -129,8 +149,9 @@ static void unicast(struct make *m, const bool *starts)
             if (base + k > LID_UCAST_MAX || f->lid_port[base + k] == ID_NONE)
                 continue;
             now++;
+            uint32_t end = end_of(f, base + k);
             for (uint32_t sw = 0; sw < n; sw++)
-                if (starts[sw])
+                if (same_lane(m, sw, end))
                     walk(m, entry, k, sw, stamp, now);
         }
     }
@@ -142,7 +163,7 @@ static void gather(struct make *m)
 {
     m->d.exact = true;
     memset(m->d.next, 0, m->d.n * sizeof(*m->d.next));
-    unicast(m, m->starts);
+    unicast(m);
 }
 
 // The dependencies as the proof has them, without those over cables that are gone; false when it has not all.
@@ -152,7 +173,7 @@ static bool inherit(struct make *m, const struct route_proof_state *proof)
     uint64_t(*there)[4] = NULL;
     uint32_t words;
 
-    if (proof == NULL || !vstate_covers(proof, f))
+    if (proof == NULL || m->t->lanes != NULL || !vstate_covers(proof, f))
         return false;
     there = xcalloc(f->num_switches ? f->num_switches : 1, sizeof(*there));
     for (uint32_t c = 0; c < m->d.n; c++) {
@@ -215,16 +236,16 @@ static bool cycle_from(const struct deps *d, uint32_t start, uint8_t *colour, st
     }
 }
 
-// all: from every channel; else only cycles that an added turn is part of, which are all when there was none
-// before.
-static bool has_cycle(const struct deps *d, bool all)
+// all: from every channel; else only cycles that a turn is part of which was added after `from` others, which
+// are all when there was none before.
+static bool has_cycle(const struct deps *d, bool all, uint32_t from)
 {
     uint8_t *colour = xcalloc(d->n + 1, 1);
     struct visit *stack = xreallocarray(NULL, d->n + 1, sizeof(*stack));
     uint32_t n = all ? d->n : d->added;
     bool found = false;
 
-    for (uint32_t i = 0; i < n && !found; i++)
+    for (uint32_t i = all ? 0 : from; i < n && !found; i++)
         found = cycle_from(d, all ? i : d->undo[i].channel, colour, stack);
     free(colour);
     free(stack);
@@ -245,9 +266,9 @@ static void add_turn(struct deps *d, uint32_t channel, unsigned out)
     d->undo[d->added++] = (struct undo){channel, (uint8_t)out};
 }
 
-static void take_turns_back(struct deps *d)
+static void take_turns_back(struct deps *d, uint32_t to)
 {
-    while (d->added > 0) {
+    while (d->added > to) {
         const struct undo *u = &d->undo[--d->added];
         d->next[u->channel][(u->port - 1u) / 64] &= ~(1ull << ((u->port - 1u) % 64));
     }
@@ -289,8 +310,8 @@ static bool proves(struct make *m)
         return false;
     for (;;) {
         add_tree(m);
-        bool cycle = m->d.added > 0 && has_cycle(&m->d, false);
-        take_turns_back(&m->d);
+        bool cycle = m->d.added > 0 && has_cycle(&m->d, false, 0);
+        take_turns_back(&m->d, 0);
         if (!cycle || m->d.exact)
             return !cycle;
         gather(m);
@@ -380,6 +401,89 @@ static void fell(struct make *m, uint32_t part)
             m->tree->step[sw] = (struct mcast_step){.parent = ID_NONE};
 }
 
+// --- a tree that is grown ---
+
+struct growth {
+    uint64_t (*port)[4]; // by switch: of the tree
+    uint32_t *reached, num;
+};
+
+// Takes one more cable into the tree, from v on, if the turns at v make no cycle.
+static bool reach(struct make *m, struct growth *w, uint32_t v, unsigned out)
+{
+    const struct fabric *f = m->f;
+    uint32_t base = fabric_switch(f, v)->first_port, mark = m->d.added;
+    struct mcast_step s = {.parent = v, .back = (uint8_t)out, .in = true};
+    uint32_t z = beyond(f, v, out, &s.out),
+             up = z == ID_NONE ? ID_NONE : m->d.channel[f->port[base + out].peer.i];
+
+    if (z == ID_NONE || up == ID_NONE || m->tree->step[z].in)
+        return false;
+    for (unsigned k = 1; k <= fabric_switch(f, v)->num_ports; k++) {
+        if (!(w->port[v][k / 64] >> (k % 64) & 1))
+            continue;
+        add_turn(&m->d, up, k);
+        add_turn(&m->d, m->d.channel[f->port[base + k].peer.i], out);
+    }
+    if (m->d.added > mark && has_cycle(&m->d, false, mark)) {
+        take_turns_back(&m->d, mark);
+        return false;
+    }
+    m->tree->step[z] = s;
+    w->port[v][out / 64] |= 1ull << (out % 64);
+    w->port[z][s.out / 64] |= 1ull << (s.out % 64);
+    w->reached[w->num++] = z;
+    return true;
+}
+
+// Branches that lead to no needed switch.
+static void prune(struct make *m, const struct growth *w)
+{
+    uint32_t *children = xcalloc(m->f->num_switches ? m->f->num_switches : 1, sizeof(*children));
+    for (uint32_t i = 1; i < w->num; i++)
+        children[m->tree->step[w->reached[i]].parent]++;
+    for (uint32_t i = w->num; i-- > 1;) {
+        struct mcast_step *s = &m->tree->step[w->reached[i]];
+        if (children[w->reached[i]] > 0 || m->needed[w->reached[i]])
+            continue;
+        children[s->parent]--;
+        *s = (struct mcast_step){.parent = ID_NONE};
+    }
+    free(children);
+}
+
+// The part's tree, cable by cable, the nearest to the root first and links of the last tree before others,
+// each only if it makes no cycle. Returns needed switches that are not reached.
+static uint32_t grow(struct make *m, uint32_t part, uint32_t root, bool keep)
+{
+    const struct fabric *f = m->f;
+    size_t cells = f->num_switches ? f->num_switches : 1;
+    struct growth w = {.port = xcalloc(cells, sizeof(*w.port)),
+                       .reached = xcalloc(cells, sizeof(*w.reached))};
+    uint32_t missing = 0;
+
+    m->tree->step[root].in = true;
+    w.reached[w.num++] = root;
+    for (int others = !keep; others < 2; others++)
+        for (uint32_t i = 0; i < w.num; i++) {
+            uint32_t v = w.reached[i];
+            for (unsigned out = 1; out <= fabric_switch(f, v)->num_ports; out++) {
+                uint8_t num;
+                uint32_t z = beyond(f, v, out, &num);
+                if (others ||
+                    (z != ID_NONE && m->kept[z].in && m->kept[z].parent == v && m->kept[z].back == out))
+                    reach(m, &w, v, out);
+            }
+        }
+    prune(m, &w);
+    take_turns_back(&m->d, 0);
+    for (uint32_t sw = 0; sw < f->num_switches; sw++)
+        missing += m->part[sw] == part && m->needed[sw] && !m->tree->step[sw].in;
+    free(w.port);
+    free(w.reached);
+    return missing;
+}
+
 // --- which root ---
 
 struct candidate {
@@ -455,6 +559,19 @@ struct choice {
     bool keep;
 };
 
+// Whether a tree that is grown from there reaches all; if not it is felled.
+static bool attempt_grown(struct make *m, uint32_t part, uint32_t root, bool keep)
+{
+    if (!m->d.exact)
+        gather(m);
+    if (!m->tree->unicast_cycle && grow(m, part, root, keep) == 0 && proves(m)) {
+        m->tree->root[m->tree->num_roots++] = root;
+        return true;
+    }
+    fell(m, part);
+    return false;
+}
+
 // Whether that tree is the one; if not it is felled, and *best is the best so far.
 static bool attempt(struct make *m, uint32_t part, uint32_t root, bool keep, struct choice *best)
 {
@@ -467,6 +584,49 @@ static bool attempt(struct make *m, uint32_t part, uint32_t root, bool keep, str
     }
     fell(m, part);
     return false;
+}
+
+struct ranked {
+    uint64_t rank;
+    uint32_t sw;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+    uint64_t x = ((const struct ranked *)a)->rank, y = ((const struct ranked *)b)->rank;
+    return x < y ? -1 : x > y;
+}
+
+// From every switch, or from as many as there is time for: those of which mcast_rank() is least, as the
+// engine sssp keeps room for such a tree from one of these.
+static bool choose_any(struct make *m, uint32_t part)
+{
+    struct ranked *list = xcalloc(m->f->num_switches ? m->f->num_switches : 1, sizeof(*list));
+    uint32_t n = 0;
+    bool found = false;
+
+    for (uint32_t sw = 0; sw < m->f->num_switches; sw++)
+        if (m->part[sw] == part)
+            list[n++] = (struct ranked){mcast_rank(fabric_switch(m->f, sw)->guid), sw};
+    qsort(list, n, sizeof(*list), by_rank);
+    for (uint32_t i = 0; i < n && i < GROWN_TRIES && !found; i++)
+        found = attempt_grown(m, part, list[i].sw, false);
+    free(list);
+    return found;
+}
+
+static bool choose_grown(struct make *m, uint32_t part, const struct candidate *list, uint32_t n)
+{
+    uint32_t sw;
+
+    for (uint32_t i = 0; i < m->o->num_roots && i < MCAST_ROOTS_MAX; i++)
+        if ((sw = switch_by_guid(m, part, m->o->roots[i])) != ID_NONE &&
+            ((m->kept != NULL && attempt_grown(m, part, sw, true)) || attempt_grown(m, part, sw, false)))
+            return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (attempt_grown(m, part, list[i].sw, false))
+            return true;
+    return m->t->lanes != NULL && choose_any(m, part);
 }
 
 static void choose(struct make *m, uint32_t part)
@@ -484,6 +644,8 @@ static void choose(struct make *m, uint32_t part)
     for (uint32_t i = 0; i < n; i++)
         if (attempt(m, part, list[i].sw, false, &best))
             return;
+    if (choose_grown(m, part, list, n))
+        return;
     if (best.root == ID_NONE)
         return;
     t->num_unreached += plant(m, part, best.root, best.keep);
@@ -578,7 +740,7 @@ struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_t
     if (t->num_switches == n) {
         if (!inherit(&m, o->proof)) {
             gather(&m);
-            m.tree->unicast_cycle = has_cycle(&m.d, true);
+            m.tree->unicast_cycle = has_cycle(&m.d, true, 0);
             m.tree->proved = !m.tree->unicast_cycle;
         }
         for (uint32_t part = 0; part < m.num_parts && m.tree->num_roots < MCAST_ROOTS_MAX; part++) {

@@ -6,10 +6,13 @@
 // their reverse. Where unicast routes go up and then down an order of the switches, and nothing is above the
 // root, each of these routes only goes up, and a packet that climbs the tree and descends it again does what
 // unicast packets do. The engine's order is not known here, so that is proved and not assumed: the tree's
-// turns are added to the dependencies between buffers that the unicast tables make (on one VL), and a cycle
+// turns are added to the dependencies between buffers that the unicast tables make on its lane, and a cycle
 // refuses the root. Roots that are tried, best first: those of the last tree; switches of the highest tier,
 // by how many of the needed switches come to them going up tiers only, then by the length of the routes; the
 // engine's top switch.
+//
+// Where no root's routes will do, as happens where tables have virtual lanes and routes of all lanes meet, a
+// tree is grown from a root cable by cable, each only if the proof still holds with it.
 //
 // A tree that is there stays: under the same root, what can climb to it by links of the last tree that are
 // still there does, and only the others go by the unicast routes to it, up to where they meet the tree. Where
@@ -21,9 +24,11 @@
 #include <stdint.h>
 
 #include "fabric/tables.h"
+#include "lib/hash.h"
 
 struct route_proof_state;
 
+#define MCAST_LANE 0       // by which all multicast goes: service level 0 of groups
 #define MCAST_ROOTS_MAX 16 // connected parts with a tree; further ones have none
 
 struct mcast_opts {
@@ -52,6 +57,11 @@ struct mcast_tree {
         bool in;         // in the tree
     } * step;            // by switch
 };
+// In which order switches are tried as roots where nothing else speaks for one, the least first.
+static inline uint64_t mcast_rank(uint64_t guid)
+{
+    return hash_mix64(guid ^ 0x6d63617374ULL);
+}
 // Never trusts the tables. The tree is the caller's: mcast_tree_free(). Deterministic. Cost: O(switches x
 // LIDs) for gathering, else of the order of the switches' ports.
 struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_tables *t,

@@ -7,7 +7,9 @@
 //   sssp_fill.c    which of the fitting cables each destination takes
 //   sssp_lanes.c   a lane for each pair of switches
 //   sssp_layers.c  lanes by the dependencies that are in them
+//   sssp_reserve.c room for multicast in its lane
 //   sssp_mend.c    lanes for repaired tables
+//   sssp_rehome.c  other ways for entries that cannot stay, such that lanes can
 //
 // Lanes come first and paths are chosen to fit them, not the other way round as in DFSSSP (Domke, Hoefler,
 // Nagel, "Deadlock-Free Oblivious Routing for Arbitrary Topologies", 2011): a lane is an order of channels,

@@ -88,6 +88,7 @@ struct fabric_lanes *sassign(const struct sgraph *x, const struct fabric_tables 
         while (k.num < x->num_lanes)
             slayers_begin(&k);
         load_designed(&k, l);
+        sreserve(&k, a);
         *ret_needed = search(&k, l, pair, max);
     }
     if (*ret_needed <= max) {

@@ -118,6 +118,8 @@ void slayers_clear(struct slayers *k);
 void slayers_add(struct slayers *k, uint32_t from, uint32_t to);
 void slayers_back(struct slayers *k, uint32_t to); // takes out what was logged after so many
 
+void sreserve(struct slayers *k, struct arena *a); // see sssp_reserve.c
+
 // --- repair; see sssp_mend.c ---
 
 struct smend {

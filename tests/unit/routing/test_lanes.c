@@ -209,7 +209,7 @@ static void test_small_changes(void **state)
     (void)state;
     struct rng r;
     rng_init(&r, 31);
-    small(grids_grid(2, (unsigned[]){8, 8}, true, 2), "torus 8x8", 2, 2);
+    small(grids_grid(2, (unsigned[]){8, 8}, true, 2), "torus 8x8", 2, 4);
     small(grids_grid(3, (unsigned[]){4, 4, 4}, true, 1), "torus 4x4x4", 1, 1);
     small(grids_grid(2, (unsigned[]){10, 10}, false, 1), "mesh 10x10", 2, 3);
     small(grids_grid(6, (unsigned[]){2, 2, 2, 2, 2, 2}, false, 1), "6-dimensional cube", 2, 1);
