@@ -232,23 +232,25 @@ static void compare_routes(const struct computation *c, struct blueprint_routes 
 {
     struct route_proof *proof = xcalloc(1, sizeof(*proof));
     struct verify_opts v = {.par = par};
+    struct route_proof_state *state = NULL;
     struct route_plan *plan = NULL;
     struct err e = {0};
 
     snprintf(r->engine, sizeof(r->engine), "%s", route_engine_name(next->engine));
     snprintf(r->why, sizeof(r->why), "%s", next->why);
-    r->proved = route_verify(c->f, next->tables, &v, proof);
+    r->proved = route_verify_keep(c->f, next->tables, &v, proof, &state);
     snprintf(r->counter_example, sizeof(r->counter_example), "%s", proof->counter_example);
     free(proof);
     struct tables_diff d = tables_compare(c->tables, next->tables);
     r->entries = d.entries;
     r->switches = d.switches;
     r->blocks = d.blocks;
-    if (route_plan_make(c->f, c->tables, NULL, NULL, next->tables, par, &plan, &e) == 0) {
+    if (route_plan_proved(c->f, c->tables, NULL, NULL, next->tables, state, par, &plan, &e) == 0) {
         r->waves = plan->num_waves;
         r->blocks = plan_blocks(plan); // a block may be in two waves
         route_plan_free(plan);
     }
+    route_proof_state_free(state);
     r->paths = route_paths_moved(c->f, c->tables, next->tables, par);
 }
 

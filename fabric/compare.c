@@ -131,25 +131,32 @@ static void live_link(struct comparing *m, const struct port *p)
     }
 }
 
-static void live_nodes(struct comparing *m)
+// Switches first: of many a list shows the first ones only.
+static void live_nodes(struct comparing *m, bool switches)
 {
     for (uint32_t i = 0; i < m->live->num_nodes; i++) {
         const struct node *n = &m->live->node[i];
-        if (m->to_b[i] != ID_NONE || m->stands_in[i] || fabric_by_guid(m->b, n->guid) != NULL)
+        if (m->to_b[i] != ID_NONE || (n->type == NODE_SWITCH) != switches || m->stands_in[i] ||
+            fabric_by_guid(m->b, n->guid) != NULL)
             continue;
-        add(m, BLUEPRINT_EXTRA_NODE)->guid = n->guid;
-        m->c->extra_switches += n->type == NODE_SWITCH;
+        struct blueprint_item *x = add(m, BLUEPRINT_EXTRA_NODE);
+        x->guid = n->guid;
+        x->is_switch = switches;
+        m->c->extra_switches += switches;
     }
 }
 
-static void missing_nodes(struct comparing *m)
+static void missing_nodes(struct comparing *m, bool switches)
 {
     for (uint32_t i = 0; i < m->b->num_nodes; i++) {
         const struct node *n = &m->b->node[i];
-        if (m->to_live[i] != ID_NONE || m->is_stood_in[i] || fabric_by_guid(m->live, n->guid) != NULL)
+        if (m->to_live[i] != ID_NONE || (n->type == NODE_SWITCH) != switches || m->is_stood_in[i] ||
+            fabric_by_guid(m->live, n->guid) != NULL)
             continue;
-        add(m, BLUEPRINT_MISSING_NODE)->guid = n->guid;
-        m->c->missing_switches += n->type == NODE_SWITCH;
+        struct blueprint_item *x = add(m, BLUEPRINT_MISSING_NODE);
+        x->guid = n->guid;
+        x->is_switch = switches;
+        m->c->missing_switches += switches;
     }
 }
 
@@ -179,6 +186,8 @@ static int by_kind(const void *a, const void *b)
     const struct blueprint_item *x = a, *y = b;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
+    if (x->is_switch != y->is_switch)
+        return x->is_switch ? -1 : 1;
     if (x->guid != y->guid)
         return x->guid < y->guid ? -1 : 1;
     return (x->port > y->port) - (x->port < y->port);
@@ -196,8 +205,10 @@ struct blueprint_compare *blueprint_compare(const struct fabric *blueprint, cons
     for (uint32_t i = 0; i < live->num_ports; i++)
         if (port_valid(live->port[i].peer) && live->port[i].peer.i > i)
             live_link(&m, &live->port[i]);
-    live_nodes(&m);
-    missing_nodes(&m);
+    for (int hosts = 0; hosts < 2; hosts++) {
+        live_nodes(&m, !hosts);
+        missing_nodes(&m, !hosts);
+    }
     missing_links(&m);
     if (m.c->n > 0)
         qsort(m.c->item, m.c->n, sizeof(*m.c->item), by_kind);

@@ -17,7 +17,8 @@ enum blueprint_diff {
 
 struct blueprint_item {
     enum blueprint_diff kind;
-    uint64_t guid; // the node; of a cable one end, of BLUEPRINT_REPLACED the one that is there now
+    bool is_switch; // of BLUEPRINT_MISSING_NODE and _EXTRA_NODE
+    uint64_t guid;  // the node; of a cable one end, of BLUEPRINT_REPLACED the one that is there now
     uint8_t port;
     uint64_t far_guid; // the cable's other end as it is; of BLUEPRINT_MISSING_LINK as it was
     uint8_t far_port;
@@ -28,7 +29,7 @@ struct blueprint_item {
 struct blueprint_compare {
     uint32_t count[BLUEPRINT_DIFFS];
     uint32_t missing_switches, extra_switches; // of the nodes
-    struct blueprint_item *item;               // the first ones of each kind, sorted by kind
+    struct blueprint_item *item;               // the first ones of each kind, sorted by kind, switches first
     uint32_t n;
 };
 

@@ -362,11 +362,11 @@ def test_route_compute_killed_itself(tmp_path):
 # --- changes ---
 
 def test_reroute_and_resweep(d):
-    for command in ("reroute", "resweep"):
-        r = json.loads(ok(d.weft(command, "--wait", "100", "-o", "json")))
+    for command in (("reroute", "--apply"), ("resweep",)):
+        r = json.loads(ok(d.weft(*command, "--wait", "100", "-o", "json")))
         assert r["ok"] and r["cause"] == "operator"
-        assert re.fullmatch(r"sweep #\d+ done in .*\n", ok(d.weft(command, "--wait")))
-        asked = json.loads(ok(d.weft(command, "-o", "json")))["sweep"]
+        assert re.fullmatch(r"sweep #\d+ done in .*\n", ok(d.weft(*command, "--wait")))
+        asked = json.loads(ok(d.weft(*command, "-o", "json")))["sweep"]
         assert asked > r["id"]
         wait_for(lambda a=asked: d.weft("sweep", a).rc == 0, "the sweep that was asked for")
         out = ok(d.weft("sweep", asked))
