@@ -382,7 +382,7 @@ static void rate_job(struct run *r)
     if (c->num_fail > 0) {
         r->edited = compute_fail(f, c->fail, c->num_fail, &r->edit, &c->err);
         f = r->edited;
-        if (f != NULL && whatif_repair(&base, f, NULL, r->par, &after, &c->err) == 0)
+        if (f != NULL && whatif_repair(&base, f, base.drained, r->par, &after, &c->err) == 0)
             t = after.tables;
     }
     if (c->err.code == 0)
@@ -438,6 +438,7 @@ void compute_done(struct computation *c)
     tables_unref(c->routing.ideal.tables);
     free(c->routing.roots);
     free(c->routing.file);
+    free(c->routing.drain);
     buf_done(&c->result);
     buf_done(&c->ideal_result);
 }

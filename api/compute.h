@@ -11,6 +11,7 @@
 #include "fabric/fabric.h"
 #include "lib/err.h"
 #include "routing/route.h"
+#include "sm/drain.h"
 
 #define COMPUTE_FAIL_MAX ELEMENTS_MAX
 #define COMPUTE_HOSTS_MAX 20000
@@ -24,6 +25,8 @@ struct compute_routing {
     struct route_opts opts;
     uint64_t *roots; // of opts
     char *file;
+    struct sm_drain_place *drain; // in force
+    size_t num_drains;
 };
 
 struct computation {

@@ -86,7 +86,7 @@ int elements_node(const struct elements *el, const char *text, const struct node
 // --- ports ---
 
 struct ports {
-    bool given;
+    bool given, all; // all: those that have a cable
     bool only[256];
 };
 
@@ -96,6 +96,7 @@ static bool parse_ports(const char *text, size_t n, struct ports *ret)
     struct ports p = {.given = true};
     const char *end = text + n;
     if (n == 1 && *text == '*') {
+        p.all = true;
         memset(p.only, true, sizeof(p.only));
         *ret = p;
         return true;
@@ -304,7 +305,7 @@ static int take_ports(struct taker *t, const struct node *n, const struct ports 
         port_id p = fabric_port_at(t->f, n, num);
         bool done = port_valid(p) && num > 0 && t->port(t, p);
         *taken += done;
-        if (!done && !many)
+        if (!done && !many && !ports->all)
             return port_valid(p)
                        ? err_set(e, -ENOENT, text, "port %u has no link that could be taken out", num)
                        : err_set(e, -ENOENT, text, "the node has no port %u", num);

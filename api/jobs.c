@@ -88,8 +88,8 @@ const struct schema schema_job = {.name = "job", "A long computation", sizeof(st
 static const char *const engines[] = {"auto", "rail", "updn", "sssp", "minhop", NULL};
 #define FAIL_DOC                                                                                             \
     "elements that fail: \"node\", \"node[port]\" (or [1-4,7]), globs of names, \"rail=3,role=leaf\" "       \
-    "(fields rail, "                                                                                         \
-    "su, tier, plane, role, type, name), \"random:<percent>:<seed>\" of the links between switches"
+    "(fields rail, su, tier, plane, role, type, name), \"random:<percent>:<seed>\" of the links between "    \
+    "switches"
 static const struct field computation_fields[] = {
     {.name = "engine", .type = FIELD_STR, .at = 0, "auto when absent", .name_of = engines},
     {.name = "fail", .type = FIELD_STRINGS, .at = 0, FAIL_DOC},
@@ -122,9 +122,8 @@ static const struct field whatif_fields[] = {
     {.name = "add",
      .type = FIELD_STRINGS,
      .at = 0,
-     "\"link:A[PORT]-B[PORT]\" between free ports, \"node-like:NODE=NEWNAME\" (a switch, an adapter or a "
-     "host), "
-     "\"su\" or \"su:NUMBER\", a scalable unit like that one"},
+     "\"link:A[PORT]-B[PORT]\" between free ports, \"node-like:NODE=NEWNAME\" (a switch, an adapter, a "
+     "host), \"su\" or \"su:NUMBER\", a scalable unit like that one"},
     {.name = "engine",
      .type = FIELD_STR,
      .at = 0,
@@ -349,6 +348,10 @@ static void take_routing(const struct view *v, struct computation *c)
     if (s.opts.file_text != NULL)
         r->file = xasprintf("%.*s", (int)s.opts.file_len, s.opts.file_text);
     r->opts.file_text = r->file;
+    const struct sm_drain *d;
+    r->drain = xcalloc(SM_DRAINS_MAX, sizeof(*r->drain));
+    while (r->num_drains < SM_DRAINS_MAX && (d = sm_drain_nth(v->src->sm, (unsigned)r->num_drains)) != NULL)
+        r->drain[r->num_drains++] = d->at;
 }
 
 // The computation is taken. NULL with an answer when there are too many.

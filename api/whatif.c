@@ -35,6 +35,22 @@ static int compute_base(struct whatif_base *b, const struct computation *c, stru
     return rc;
 }
 
+// Cables of what is drained already.
+static void find_in_force(struct whatif_base *b, const struct compute_routing *r)
+{
+    if (r->num_drains == 0)
+        return;
+    b->drained = xcalloc(b->f->num_ports + 1, sizeof(bool));
+    for (size_t i = 0; i < r->num_drains; i++) {
+        const struct node *n = fabric_by_guid(b->f, r->drain[i].guid);
+        for (unsigned num = 1; n != NULL && num <= n->num_ports; num++) {
+            port_id p = fabric_port_at(b->f, n, num), peer = fabric_port(b->f, p)->peer;
+            if ((r->drain[i].port == 0 || r->drain[i].port == num) && port_valid(peer))
+                b->drained[p.i] = b->drained[peer.i] = true;
+        }
+    }
+}
+
 int whatif_base_init(struct whatif_base *b, const struct computation *c, struct par *par, struct err *e)
 {
     const struct compute_routing *r = &c->routing;
@@ -52,6 +68,7 @@ int whatif_base_init(struct whatif_base *b, const struct computation *c, struct 
         b->ideal = r->ideal;
         b->opts = r->opts;
         b->opts.par = par;
+        find_in_force(b, r);
     }
     return rc ? rc : route_base_new(b->made_for, &b->ideal, &b->opts, &b->base, e);
 }
@@ -62,6 +79,7 @@ void whatif_base_done(struct whatif_base *b)
     if (b->computed)
         tables_unref(b->ideal.tables);
     fabric_unref(b->numbered);
+    free(b->drained);
     *b = (struct whatif_base){0};
 }
 
@@ -215,7 +233,10 @@ struct drained_row {
 };
 #define DRAINED(f) offsetof(struct drained_row, f)
 static const struct field drained_fields[] = {
-    {.name = "links", .type = FIELD_INT, .at = DRAINED(links), "cables between switches that are drained"},
+    {.name = "links",
+     .type = FIELD_INT,
+     .at = DRAINED(links),
+     "cables between switches that are drained, those in force too"},
     {.name = "spared", .type = FIELD_INT, .at = DRAINED(spared), "over which nothing goes any more"},
     {.name = "own",
      .type = FIELD_INT,
@@ -370,15 +391,21 @@ static int gather(struct whatif *w, struct err *e)
     return rc;
 }
 
-// Ports of what is added stand behind those that were there.
-static void widen_drained(struct whatif *w)
+// With those in force. Ports of what is added stand behind those that were there.
+static void join_drained(struct whatif *w)
 {
-    if (w->drained == NULL)
+    if (w->drained == NULL && w->base.drained == NULL)
         return;
+    bool asked = w->drained != NULL;
     w->drained = xreallocarray(w->drained, w->after->num_ports + 1, sizeof(bool));
+    if (!asked)
+        memset(w->drained, 0, w->base.f->num_ports);
     memset(w->drained + w->base.f->num_ports, 0, w->after->num_ports - w->base.f->num_ports);
-    for (uint32_t i = 0; i < w->base.f->num_ports; i++)
-        w->drained[i] &= !w->edit.cut[i];
+    for (uint32_t i = 0; i < w->base.f->num_ports; i++) {
+        w->drained[i] = asked && w->drained[i] && !w->edit.cut[i];
+        w->asked.drained_links += w->drained[i] && w->after->port[i].peer.i > i;
+        w->drained[i] |= w->base.drained != NULL && w->base.drained[i] && !w->edit.cut[i];
+    }
 }
 
 static int change_fabric(struct whatif *w, struct err *e)
@@ -394,13 +421,11 @@ static int change_fabric(struct whatif *w, struct err *e)
         return e->code;
     if (w->numbered != NULL)
         w->after = w->numbered;
-    widen_drained(w);
     w->asked = (struct asked_row){.failed_nodes = w->edit.num_dead,
                                   .failed_links = w->edit.num_cut,
                                   .added_nodes = w->edit.num_node,
                                   .added_links = w->edit.num_link};
-    for (uint32_t i = 0; w->drained != NULL && i < w->after->num_ports; i++)
-        w->asked.drained_links += w->drained[i] && w->after->port[i].peer.i > i;
+    join_drained(w);
     return 0;
 }
 
@@ -549,27 +574,39 @@ static void say_reach(const struct whatif *w, struct buf *b)
         buf_printf(b, "%s%u switch%s", r->num_end > 0 ? " and " : "", r->num_sw, r->num_sw == 1 ? "" : "es");
 }
 
-static void say_mean(struct buf *b, const char *name, const char *absent, const char *absent_after,
-                     double before, double after, unsigned *said)
+struct mean { // of one pattern
+    const char *absent;
+    double value;
+};
+
+static void say_mean(struct buf *b, const char *name, const struct mean m[3], unsigned *said)
 {
-    if (absent != NULL || absent_after != NULL)
+    if (m[0].absent != NULL || m[1].absent != NULL)
         return;
-    buf_printf(b, "%s%s %.3f -> %.3f", *said ? ", " : "; mean bandwidth of ", name, before, after);
+    buf_printf(b, "%s%s %.3f -> %.3f", *said ? ", " : "; mean bandwidth of ", name, m[0].value, m[1].value);
+    if (m[2].absent == NULL)
+        buf_printf(b, " (accepted %.3f)", m[2].value);
     ++*said;
 }
 
 static char *in_words(const struct whatif *w)
 {
-    const struct route_quality *old = &w->before_side.q, *new = &w->after_side.q;
+    const struct route_quality *q[] = {&w->before_side.q, &w->after_side.q, &w->accepted_side.q};
+    struct mean same[3], shift[3], all[3];
     struct buf b = {0};
     unsigned said = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        same[i] = (struct mean){q[i]->same_rail_shift.absent, q[i]->same_rail_shift.mean};
+        shift[i] = (struct mean){q[i]->shift.absent, q[i]->shift.mean};
+        all[i] = (struct mean){q[i]->alltoall.absent, q[i]->alltoall.mean};
+    }
+    if (w->accepted_side.r.tables == NULL)
+        same[2].absent = shift[2].absent = all[2].absent = "";
     say_reach(w, &b);
-    say_mean(&b, "same-rail shifts", old->same_rail_shift.absent, new->same_rail_shift.absent,
-             old->same_rail_shift.mean, new->same_rail_shift.mean, &said);
+    say_mean(&b, "same-rail shifts", same, &said);
     if (said == 0)
-        say_mean(&b, "shifts", old->shift.absent, new->shift.absent, old->shift.mean, new->shift.mean, &said);
-    say_mean(&b, "all-to-all", old->alltoall.absent, new->alltoall.absent, old->alltoall.mean,
-             new->alltoall.mean, &said);
+        say_mean(&b, "shifts", shift, &said);
+    say_mean(&b, "all-to-all", all, &said);
     return buf_take(&b);
 }
 

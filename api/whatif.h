@@ -23,6 +23,7 @@ struct whatif_base {
     struct route_result ideal;          // its tables are those of made_for
     struct route_opts opts;
     struct route_base *base;
+    bool *drained;                 // in force, per port of f; NULL: none
     const struct fabric *numbered; // f where it was made here
     bool computed;                 // ideal was made here
     double seconds;                // of that

@@ -198,7 +198,7 @@ static int job_failed(struct cli *c, json_t *job)
     const char *text = json_is_object(e) ? js_str(e, "text") : js_str(job, "error");
     const char *where = json_is_object(e) ? js_str(e, "where") : "";
     bool blueprint = strncmp(c->args.command->name, "blueprint", 9) == 0;
-    if (where[0] && (is_element(c, where) || c->args.command->run == cmd_route_job || blueprint))
+    if (is_element(c, where) || (where[0] && (c->args.command->run == cmd_route_job || blueprint)))
         return cli_fail(CLI_USAGE, where, "%s", text);
     return cli_fail(CLI_FINDINGS, where[0] ? where : NULL, "the routes could not be computed: %s",
                     text[0] ? text : "weftd does not say why");

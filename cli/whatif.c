@@ -87,15 +87,18 @@ static void draw_drained(struct out *o, json_t *d)
         out_printf(o, ")");
 }
 
-// "rail-256: 1 node and 32 links fail; 4 links drained (4 carry nothing)"
+// "rail-256: 1 node fails with 32 links; 4 links drained (4 carry nothing)"
 static void draw_asked(struct out *o, const char *what, json_t *r)
 {
     json_t *a = json_object_get(r, "asked"), *d = json_object_get(r, "drained");
     const char *gap = ": ";
     out_paint(o, COLOUR_BOLD, "%s", what);
-    if (js_int(a, "failed_nodes") + js_int(a, "failed_links") > 0) {
-        count(o, gap, js_int(a, "failed_nodes"), "node", "nodes");
-        count(o, " and ", js_int(a, "failed_links"), "link fail", "links fail");
+    if (js_int(a, "failed_nodes") > 0) {
+        count(o, gap, js_int(a, "failed_nodes"), "node fails with", "nodes fail with");
+        count(o, " ", js_int(a, "failed_links"), "link", "links");
+        gap = "; ";
+    } else if (js_int(a, "failed_links") > 0) {
+        count(o, gap, js_int(a, "failed_links"), "link fails", "links fail");
         gap = "; ";
     }
     if (json_is_object(d)) {
@@ -103,11 +106,21 @@ static void draw_asked(struct out *o, const char *what, json_t *r)
         draw_drained(o, d);
         gap = "; ";
     }
-    if (js_int(a, "added_nodes") + js_int(a, "added_links") > 0) {
-        count(o, gap, js_int(a, "added_nodes"), "node", "nodes");
-        count(o, " and ", js_int(a, "added_links"), "link added", "links added");
+    if (js_int(a, "added_nodes") > 0) {
+        count(o, gap, js_int(a, "added_nodes"), "node added with", "nodes added with");
+        count(o, " ", js_int(a, "added_links"), "link", "links");
+    } else if (js_int(a, "added_links") > 0) {
+        count(o, gap, js_int(a, "added_links"), "link added", "links added");
     }
     out_wrap(o, 2);
+}
+
+// "spine-1" or "spine-1[7]"
+static void draw_place(struct out *o, json_t *item, const char *name, const char *guid, long long port)
+{
+    out_printf(o, "%s", js_str(item, name)[0] ? js_str(item, name) : js_str(item, guid));
+    if (port > 0)
+        out_printf(o, "[%lld]", port);
 }
 
 static void draw_reach(struct out *o, json_t *r)
@@ -128,10 +141,8 @@ static void draw_reach(struct out *o, json_t *r)
     out_printf(o, "  cut off   ");
     json_array_foreach(json_object_get(x, "cut_off"), i, item)
     {
-        const char *name = js_str(item, "name");
-        out_printf(o, "%s%s", i ? ", " : "", name[0] ? name : js_str(item, "guid"));
-        if (js_int(item, "port") > 1)
-            out_printf(o, "[%lld]", js_int(item, "port"));
+        out_printf(o, "%s", i ? ", " : "");
+        draw_place(o, item, "name", "guid", js_int(item, "port") > 1 ? js_int(item, "port") : 0);
     }
     if ((long long)json_array_size(json_object_get(x, "cut_off")) < js_int(x, "ends_cut_off"))
         count(o, " and ",
@@ -189,10 +200,12 @@ static void draw_singles(struct out *o, json_t *r)
     }
     json_array_foreach(json_object_get(s, "worst"), i, item)
     {
-        const char *name = js_str(item, "name");
-        out_printf(o, "%s%s", i ? ", " : "", name[0] ? name : js_str(item, "guid"));
-        if (js_int(item, "port") > 0)
-            out_printf(o, "[%lld]", js_int(item, "port"));
+        out_printf(o, "%s", i ? ", " : "");
+        draw_place(o, item, "name", "guid", js_int(item, "port"));
+        if (js_int(item, "port") > 0) {
+            out_printf(o, " - ");
+            draw_place(o, item, "to", "to_guid", js_int(item, "to_port"));
+        }
         out_printf(o, " (%lld)", js_int(item, "ends"));
     }
     if ((long long)json_array_size(json_object_get(s, "worst")) < after)

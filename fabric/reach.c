@@ -15,7 +15,7 @@ static bool is_switch(const struct fabric *f, uint32_t node)
 static uint32_t hangs_on(const struct fabric *f, uint32_t port)
 {
     const struct port *p = &f->port[port];
-    if (is_switch(f, p->node.i) || !port_valid(p->peer))
+    if (is_switch(f, p->node.i) || !port_valid(p->peer) || f->node[p->node.i].role == ROLE_AGGREGATION)
         return ID_NONE;
     uint32_t at = f->port[p->peer.i].node.i;
     return is_switch(f, at) ? at : ID_NONE;

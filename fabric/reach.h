@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cables join, whatever the tables: who is cut off when a fabric becomes another one, and where a single
 // further failure would cut somebody off. Packets pass through switches only. End ports here are ports of
-// adapters and routers that are cabled to a switch. Pure; O(ports).
+// adapters and routers that are cabled to a switch; aggregation nodes are part of their switch and none.
+// Pure; O(ports).
 #ifndef WEFT_FABRIC_REACH_H
 #define WEFT_FABRIC_REACH_H
 

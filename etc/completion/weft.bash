@@ -1,19 +1,32 @@
 # bash completion of weft; made by: weft help --completion
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
-    local first="status node port link route reroute resweep event sweep finding group sim mad api help"
-    local -A second=([route]="show compute quality job" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
+    local first="status node port link link node drain route whatif reroute blueprint resweep export event sweep finding group sim mad api help"
+    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute quality job" [blueprint]="show accept learn set strike save" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
     local -A options=(
         ["status"]="--watch --wait"
         ["node"]="--watch --limit --type --role --name"
         ["port"]="--watch --limit"
         ["link"]="--watch --limit --down"
+        ["link drain"]="--reason --check --no-wait"
+        ["link undrain"]="--check --no-wait"
+        ["node drain"]="--reason --check --no-wait"
+        ["node undrain"]="--check --no-wait"
+        ["drain"]="--watch"
         ["route show"]=""
         ["route compute"]="--engine --fail --dump-lft"
         ["route quality"]="--watch --engine --fail"
-        ["route job"]=""
-        ["reroute"]="--wait"
+        ["route job"]="--fail"
+        ["whatif"]="--engine --fail --drain --add"
+        ["reroute"]="--wait --apply"
+        ["blueprint show"]="--watch"
+        ["blueprint accept"]="--check --no-wait"
+        ["blueprint learn"]="--check --no-wait"
+        ["blueprint set"]="--check --force --no-wait"
+        ["blueprint strike"]="--apply --no-wait"
+        ["blueprint save"]=""
         ["resweep"]="--wait"
+        ["export"]="--to --rail --match"
         ["event"]="--limit --follow --kind --since"
         ["sweep"]="--watch --limit"
         ["finding"]="--watch --limit --severity"
@@ -46,9 +59,15 @@ _weft() {
     --type) COMPREPLY=($(compgen -W "ca switch router" -- "$cur")); return ;;
     --role) COMPREPLY=(); return ;;
     --name) COMPREPLY=(); return ;;
+    --reason) COMPREPLY=(); return ;;
     --engine) COMPREPLY=(); return ;;
     --fail) COMPREPLY=(); return ;;
+    --drain) COMPREPLY=(); return ;;
+    --add) COMPREPLY=(); return ;;
     --dump-lft) compopt -o default; COMPREPLY=(); return ;;
+    --to) compopt -o default; COMPREPLY=(); return ;;
+    --rail) COMPREPLY=(); return ;;
+    --match) COMPREPLY=(); return ;;
     --kind) COMPREPLY=(); return ;;
     --since) COMPREPLY=(); return ;;
     --severity) COMPREPLY=($(compgen -W "info warning error" -- "$cur")); return ;;
@@ -73,7 +92,7 @@ _weft() {
         w=${COMP_WORDS[i]}
         if [ -n "$skip" ]; then skip=; continue; fi
         case $w in
-        -s | --socket | -f | --fabric | -o | --output | --timeout | --limit | --type | --role | --name | --engine | --fail | --dump-lft | --kind | --since | --severity | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths) skip=1 ;;
+        -s | --socket | -f | --fabric | -o | --output | --timeout | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths) skip=1 ;;
         -*) ;;
         *) words+=("$w") ;;
         esac

@@ -43,7 +43,7 @@ def test_of_a_running_fabric():
         assert link["name"] == "leaf-su01-rail0" or link["to"] == "leaf-su01-rail0"
 
         table = ok(d.weft("route", "quality")).splitlines()
-        assert "512 hosts, 8 rails" in table[0] and "IDEAL" in table[1] and "BEFORE" in table[1]
+        assert "512 adapters, 8 rails" in table[0] and "IDEAL" in table[1] and "BEFORE" in table[1]
         assert len(table) == 2 + 6
         assert d.weft("route", "quality", "--fail", "random:1:1").rc == 2
 

@@ -148,6 +148,38 @@ static void test_trees_have_none(void **state)
     fabric_unref(f);
 }
 
+// What sits inside a switch dies with it, and nobody misses it.
+static void test_aggregation_nodes_do_not_count(void **state)
+{
+    static const char name[] = "Mellanox Technologies Aggregation Node";
+    static const unsigned cable[][2] = {{0, 2}, {1, 2}, {0, 3}, {1, 3}};
+    const struct fabric *bare = make(4, 2, cable, 4);
+    struct fabric_edit x;
+    struct reach_change c;
+    node_id sharp;
+    (void)state;
+    struct builder *b = builder_from(bare);
+    struct node_attrs a = {.guid = 9999, .sys_guid = 9999, .type = NODE_CA, .num_ports = 1};
+    assert_int_equal(builder_node(b, &a, name, sizeof(name) - 1, &sharp, NULL), 0);
+    for (unsigned i = 2; i < 4; i++) // no hosts on the two in the middle
+        for (unsigned k = 1; k <= 2; k++)
+            builder_unlink(b, (node_id){i}, k);
+    assert_int_equal(builder_link(b, (node_id){2}, 40, sharp, 1), 0);
+    const struct fabric *f = builder_seal(b, 1, NULL);
+    assert_int_equal(f->node[sharp.i].role, ROLE_AGGREGATION);
+    fabric_edit_init(&x, f);
+    fabric_edit_kill(&x, (node_id){2});
+    const struct fabric *g = fabric_edit_apply(&x, NULL);
+    reach_compare(f, g, x.dead, &c);
+    assert_int_equal(c.ends_before, 4);
+    assert_int_equal(c.num_end + c.num_sw, 0);
+    reach_change_done(&c);
+    fabric_edit_done(&x);
+    fabric_unref(g);
+    fabric_unref(f);
+    fabric_unref(bare);
+}
+
 static void test_change(void **state)
 {
     struct err e = {0};
@@ -205,9 +237,8 @@ static void test_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_singles_of_random_graphs),
-        cmocka_unit_test(test_trees_have_none),
+        cmocka_unit_test(test_chain),           cmocka_unit_test(test_singles_of_random_graphs),
+        cmocka_unit_test(test_trees_have_none), cmocka_unit_test(test_aggregation_nodes_do_not_count),
         cmocka_unit_test(test_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
