@@ -12,6 +12,7 @@
 //     view.c       what a fabric shows just now: snapshot, its order, names
 //     resolve.c    GUID, LID or name -> node and port
 //     render_*.c   handlers of GET
+//     adaptive.c   adaptive routing
 //     actions.c    sweeps that are asked for, the record of actions
 //     blueprint.c  the blueprint and what is asked of it; blueprint_change.c: the worker's part of that
 //     drain.c      cables and switches that traffic is kept off
@@ -258,6 +259,7 @@ void get_sweeps(struct request *r);
 void get_groups(struct request *r);
 void get_group(struct request *r);
 void get_mads(struct request *r);
+void get_adaptive(struct request *r);
 void get_events(struct request *r);
 void get_stream(struct request *r);
 void get_job(struct request *r);
@@ -293,6 +295,7 @@ extern const struct schema schema_nothing_body, schema_blueprint, schema_bluepri
     schema_blueprint_set_body, schema_blueprint_strike_body, schema_reroute_asked;
 extern const struct schema schema_drain, schema_drain_body, schema_undrain_body, schema_drain_check_body,
     schema_drained, schema_drain_effect;
+extern const struct schema schema_adaptive, schema_adaptive_switch;
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/adaptive.h"
 #include "api/api_priv.h"
 #include "lib/xalloc.h"
 
@@ -98,7 +99,7 @@ const struct schema schema_port = {.name = "port", "A port", sizeof(struct port_
 
 struct node_row {
     uint64_t guid, sys_guid;
-    const char *name, *type, *role;
+    const char *name, *type, *role, *adaptive;
     int64_t tier, su, rail, plane, host, lid, num_ports, ports_up, vendor_id, device_id;
     struct items ports;
 };
@@ -150,6 +151,12 @@ struct node_row {
          .type = FIELD_INT,                                                                                  \
          .at = NODE(ports_up),                                                                               \
          "external ports with a link (Initialize or better)"},                                               \
+        {.name = "adaptive",                                                                                 \
+         .type = FIELD_STR,                                                                                  \
+         .at = NODE(adaptive),                                                                               \
+         "adaptive routing of a switch, as in adaptive-routing; null when it was not asked",                  \
+         .name_of = adaptive_state_names,                                                                    \
+         .null = true},                                                                                      \
         {.name = "vendor_id", .type = FIELD_INT, .at = NODE(vendor_id), "NodeInfo.VendorID"},                \
     {                                                                                                        \
         .name = "device_id", .type = FIELD_INT, .at = NODE(device_id), "NodeInfo.DeviceID"                   \
@@ -370,6 +377,7 @@ void get_nodes(struct request *r)
             continue;
         }
         fill_node(v->f, n, &row);
+        row.adaptive = adaptive_state(v->src->sm, n);
         list_item(&l, &row);
         last.guid = n->guid;
     }
@@ -396,6 +404,7 @@ void get_node(struct request *r)
     for (unsigned i = 0; i < n; i++)
         fill_port(v->f, &v->f->port[at.node->first_port + i], &port[i], &space[i]);
     fill_node(v->f, at.node, &row);
+    row.adaptive = adaptive_state(v->src->sm, at.node);
     row.ports = (struct items){port, n};
     answer_struct(r, 200, &schema_node_detail, &row);
     free(port);

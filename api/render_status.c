@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/adaptive.h"
 #include "api/api_priv.h"
 #include "api/watch.h"
 #include "lib/guid.h"
@@ -117,6 +118,7 @@ struct fabric_row {
     const struct sm_row *sm;
     int64_t generation, nodes, switches, cas, routers, hosts, links, tiers, sus, rails, planes;
     const struct routing_row *routing;
+    const struct adaptive_row *adaptive;
     const struct error_row *error;
     const struct other_row *other_sm;
     struct items managers;
@@ -164,6 +166,12 @@ static const struct field fabric_fields[] = {
      .at = FABRIC(routing),
      "the routes; null when nothing routes",
      &schema_routing,
+     .null = true},
+    {.name = "adaptive",
+     .type = FIELD_OBJ,
+     .at = FABRIC(adaptive),
+     "adaptive routing; null when it is not turned on",
+     &schema_adaptive,
      .null = true},
     {.name = "error",
      .type = FIELD_OBJ,
@@ -283,6 +291,7 @@ struct fabric_space {
     struct sm_status st;
     struct sm_row sm;
     struct routing_row routing;
+    struct adaptive_row adaptive;
     struct error_row error;
     struct other_row other;
     struct managers managers;
@@ -406,6 +415,8 @@ static void fill_sm(struct api *a, struct view *v, struct fabric_row *row, struc
     row->sa = &s->sa;
     if (change_fill(a, v, &s->change))
         row->last_change = &s->change;
+    if (adaptive_fill(v->src->sm, &s->adaptive))
+        row->adaptive = &s->adaptive;
     if (st->error.code != 0) {
         s->error = (struct error_row){st->error.text, st->error.where};
         row->error = &s->error;

@@ -83,6 +83,9 @@ const struct resource resource_rows[] = {
      "How well the tables in force spread traffic, beside the ideal ones and those before; computed when "
      "first "
      "asked for"},
+    {GET_("/fabrics/{f}/adaptive-routing"), ANSWER_LIST, 200, false, NULL, &schema_adaptive_switch, NULL,
+     get_adaptive, "listAdaptiveSwitches",
+     "Switches that were asked whether they route adaptively; empty when that is not turned on"},
     {GET_("/fabrics/{f}/export"), ANSWER_TEXT, 200, false, export_params, NULL, NULL, get_export,
      "exportFabric",
      "The fabric in the form of another program. For Slurm all that the blueprint has; else what is there "

@@ -93,6 +93,7 @@ int cmd_sim(struct cli *c);
 int cmd_sim_show(struct cli *c);
 int cmd_group(struct cli *c);
 int cmd_mad(struct cli *c);
+int cmd_route_adaptive(struct cli *c);
 int cmd_api(struct cli *c);
 int cmd_help(struct cli *c);
 

@@ -292,6 +292,14 @@ const struct command_row command_rows[] = {
          "Exit code: 1 when the routes could not be proved.\n",
      .example = "weft route compute rail-1024\nweft route compute site.topo --fail random:1:7 -o json\n"
                 "weft route compute site.topo --engine updn --fail 'leaf-1[33]' --dump-lft after.lft\n"},
+    {.name = "route adaptive",
+     .args = "",
+     .options = "limit watch",
+     .run = cmd_route_adaptive,
+     .doc = "switches that were asked whether they route adaptively, and what they said",
+     .more = "STATE: on; off; none: the switch does not have it; left: it is let be, WHY says why.\n"
+             "Empty unless routing.experimental_adaptive_routing is on.\n",
+     .example = "weft route adaptive\n"},
     {.name = "route quality",
      .args = "[FILE|NAME]",
      .max_args = 1,

@@ -20,6 +20,7 @@ static const struct field node_fields[] = {
     {.key = "lid", .title = "LID", .kind = FIELD_NUMBER},
     {.key = "ports_up", .title = "UP", .kind = FIELD_NUMBER},
     {.key = "num_ports", .title = "PORTS", .kind = FIELD_NUMBER},
+    {.key = "adaptive", .flags = FIELD_WIDE},
     {.key = "vendor_id", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
     {.key = "device_id", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
     {.key = "sys_guid", .flags = FIELD_WIDE},
@@ -86,6 +87,16 @@ static const struct field mad_fields[] = {
     {.key = "refused", .title = "REFUSED", .kind = FIELD_COUNT},
     {.key = "undeliverable", .title = "UNDELIVERABLE", .kind = FIELD_COUNT},
     {.key = "late", .title = "LATE", .kind = FIELD_COUNT},
+    {0},
+};
+
+static const struct field adaptive_fields[] = {
+    {.key = "guid", .flags = FIELD_WIDE},
+    {.key = "name", .title = "SWITCH", .flags = FIELD_SHRINK},
+    {.key = "state", .title = "STATE", .flags = FIELD_STATE},
+    {.key = "groups", .title = "GROUPS", .kind = FIELD_COUNT},
+    {.key = "cap", .title = "OF", .kind = FIELD_COUNT},
+    {.key = "why", .title = "WHY", .flags = FIELD_SHRINK},
     {0},
 };
 
@@ -394,4 +405,9 @@ int cli_show_list(struct cli *c, const char *below, const struct field *fields)
 int cmd_mad(struct cli *c)
 {
     return cli_show_list(c, "mads", mad_fields);
+}
+
+int cmd_route_adaptive(struct cli *c)
+{
+    return cli_show_list(c, "adaptive-routing", adaptive_fields);
 }

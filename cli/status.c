@@ -185,6 +185,38 @@ static void route_line(struct out *o, json_t *f)
     }
 }
 
+// Nothing while it is off.
+static void adaptive_line(struct out *o, json_t *f)
+{
+    json_t *a = json_object_get(f, "adaptive");
+    if (!json_is_object(a))
+        return;
+    label(o, "adaptive");
+    if (strcmp(js_str(a, "mode"), "refused") == 0) {
+        out_paint(o, COLOUR_YELLOW, "refused on hardware (weft finding)");
+        out_wrap(o, LABEL);
+        return;
+    }
+    count_of(o, js_int(a, "enabled"), "", "");
+    out_printf(o, "of ");
+    count_of(o, js_int(a, "switches"), "switch", "switches");
+    out_printf(o, ", ");
+    count_of(o, js_int(a, "supported"), "has it", "have it");
+    if (js_true(a, "proved")) {
+        out_printf(o, ", ");
+        out_paint(o, COLOUR_GREEN, "proved");
+        out_printf(o, ": %.1f ports to choose from for %.0f %% of entries, %lld groups at most",
+                   js_num(a, "choices"), 100.0 * js_num(a, "adaptive") / (js_num(a, "entries") + 1e-9),
+                   js_int(a, "most_groups"));
+    } else if (js_str(a, "why")[0] != 0) {
+        out_printf(o, ", ");
+        out_paint(o, COLOUR_RED, "none: %s", js_str(a, "why"));
+    }
+    if (js_int(a, "left") > 0)
+        out_paint(o, COLOUR_YELLOW, ", %lld left alone (weft route adaptive)", js_int(a, "left"));
+    out_wrap(o, LABEL);
+}
+
 // What happened last and what was done about it.
 static void change_line(struct out *o, json_t *f)
 {
@@ -384,6 +416,7 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
         sm_line(o, f);
         manager_lines(o, f);
         route_line(o, f);
+    adaptive_line(o, f);
         sweep_line(o, s);
         change_line(o, f);
         watch_line(o, f);

@@ -215,6 +215,21 @@ static const struct opt_row routing_rows[] = {
      .reload = OPT_RELOAD_RESTART,
      .doc =
          "Program tables although the proof finds a cycle of buffer dependencies, which can stop the fabric"},
+    {.name = "experimental_adaptive_routing",
+     .type = OPT_BOOL,
+     .offset = AT(adaptive),
+     .def = "false",
+     .reload = OPT_RELOAD_RESTART,
+     .doc =
+         "NVIDIA switches choose among the ports of proved groups. Experimental: on simulated fabrics only; "
+         "hardware needs the next option too"},
+    {.name = "experimental_adaptive_routing_unverified",
+     .type = OPT_BOOL,
+     .offset = AT(adaptive_unverified),
+     .def = "false",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Adaptive routing on hardware as well, although how weft addresses the vendor's tables was never "
+            "seen to be right there: for a laboratory, never for a fabric in use"},
     {0},
 };
 
@@ -330,6 +345,14 @@ static const struct opt_row sim_rows[] = {
      .def = "0",
      .reload = OPT_RELOAD_RESTART,
      .doc = "Nodes of a simulated fabric that never answer"},
+    {.name = "adaptive_groups",
+     .type = OPT_INT,
+     .offset = AT(sim_adaptive_groups),
+     .min = 0,
+     .max = 4095,
+     .def = "0",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Groups of ports that simulated switches have for adaptive routing; 0 = they do not have it"},
     {0},
 };
 
@@ -476,6 +499,9 @@ void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *
     o->audit_interval_ns = c->audit_interval;
     o->adopt = c->adopt;
     o->allow_credit_loops = c->allow_credit_loops;
+    o->adaptive = !c->adaptive             ? SM_ADAPTIVE_OFF
+                  : c->adaptive_unverified ? SM_ADAPTIVE_ON
+                                           : SM_ADAPTIVE_REFUSED;
 }
 
 void config_take_live(struct config *to, const struct config *c)
@@ -510,5 +536,7 @@ void config_sim_opts(const struct config *c, struct sim_opts *o)
         .keep_state = c->sim_state == CONFIG_SIM_FILE,
         .dead_nodes = (unsigned)c->sim_dead_nodes,
         .dead_nodes_seed = (uint64_t)c->sim_seed,
+        .adaptive_routing = c->sim_adaptive_groups > 0,
+        .adaptive_groups = (uint16_t)c->sim_adaptive_groups,
     };
 }

@@ -35,14 +35,14 @@ struct config {
     int64_t lanes;
     struct opt_strings roots;
     const char *lft_file;
-    bool adopt, allow_credit_loops;
+    bool adopt, allow_credit_loops, adaptive, adaptive_unverified;
     // mad
     int64_t window, device_window, timeout, retries;
     // events
     int64_t events_keep_days;
     // sim
     int sim_state, sim_time;
-    int64_t sim_seed, sim_latency, sim_service, sim_vl15_buffer, sim_dead_nodes;
+    int64_t sim_seed, sim_latency, sim_service, sim_vl15_buffer, sim_dead_nodes, sim_adaptive_groups;
     double sim_loss;
 };
 
@@ -66,6 +66,7 @@ int config_parse_port(const char *text, struct arena *a, const char **ret_device
                       struct err *e);
 // What the rows alone do not say: the fabrics' names and ports. -EINVAL with *e.
 int config_check(const struct config *c, struct err *e);
+// Adaptive routing as on hardware; a simulated fabric need not be refused it.
 void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *ret);
 // Copies from c the options that take effect on reload: at once; with a sweep.
 void config_take_live(struct config *to, const struct config *c);

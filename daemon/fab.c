@@ -107,6 +107,8 @@ static int sm_make(struct fab *f, struct err *e)
     struct sm_callbacks cb = {.arg = f, .event = on_event, .snapshot = on_snapshot, .sweep = on_sweep};
 
     config_sm_opts(c, f->cfg->name, &o);
+    if (f->sim != NULL && o.adaptive == SM_ADAPTIVE_REFUSED)
+        o.adaptive = SM_ADAPTIVE_ON;
     int rc = read_roots(f, &o, e);
     if (rc != 0)
         return rc;

@@ -164,8 +164,8 @@ static void leave(struct sm *sm, struct sm_dev *d, const char *why)
     if (strcmp(a->why, why) == 0)
         return;
     snprintf(a->why, sizeof(a->why), "%s", why);
-    sm_event(sm, "adaptive-not-kept", "warning", sm_port_text(d, 0, where, sizeof(where)),
-             "%s; it routes by its tables alone", a->why);
+    sm_event(sm, "adaptive-not-kept", "warning", sm_port_text(d, 0, where, sizeof(where)), "%s; it %s",
+             a->why, a->info.ar_en ? "goes on by the groups that it has" : "goes by its table alone");
 }
 
 // Whether the answer is good. No answer: it is asked again with the next sweep.

@@ -2,7 +2,7 @@
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
     local first="status node port link link node drain route whatif reroute blueprint resweep export event sweep finding group sim mad api help"
-    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute quality job" [blueprint]="show accept learn set strike save" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
+    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
     local -A options=(
         ["status"]="--watch --wait"
         ["node"]="--watch --limit --type --role --name"
@@ -15,6 +15,7 @@ _weft() {
         ["drain"]="--watch"
         ["route show"]=""
         ["route compute"]="--engine --fail --dump-lft"
+        ["route adaptive"]="--watch --limit"
         ["route quality"]="--watch --engine --fail"
         ["route job"]="--fail"
         ["whatif"]="--engine --fail --drain --add"
