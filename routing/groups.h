@@ -90,4 +90,21 @@ struct groups_verify {
 bool route_verify_groups(const struct fabric *f, const struct fabric_tables *t, const struct fabric_groups *g,
                          const struct groups_verify *o, struct groups_proof *ret);
 
+// --- what they are good for ---
+struct groups_flow {
+    uint32_t from;  // switch where it starts
+    uint16_t to;    // LID
+    uint32_t flows; // so many alike
+};
+struct groups_spread { // over cables between switches, each direction for itself
+    double max, mean;  // flows on the most loaded one; on those that carry anything
+    uint32_t cables;   // that carry anything
+};
+// Load when every switch spreads what it has for a LID evenly over its group; g NULL: by the tables alone. Of
+// tables and groups that are proved. Cost: for each LID, the ports of all switches that packets to it may
+// pass.
+struct groups_spread route_groups_spread(const struct fabric *f, const struct fabric_tables *t,
+                                         const struct fabric_groups *g, const struct groups_flow *flow,
+                                         size_t num);
+
 #endif

@@ -1090,6 +1090,171 @@ static void with_trees(void **state)
     fabric_unref(f);
 }
 
+// While they are written: any mix of what was there and what is to be.
+static void mixes(void **state)
+{
+    (void)state;
+    const struct fabric *f = rig_named("ft3-8-4"), *live;
+    struct base x;
+    const struct fabric_tables *t;
+    assert_true(base_start(&x, f, ROUTE_RAIL));
+    struct groups_result was = make_plain(f, x.ideal.tables, ROUTE_RAIL);
+    struct rig_fault fault = {RIG_CABLE, 0, 0};
+    for (uint32_t s = 0; fault.num == 0; s++) {
+        for (unsigned p = 1; has_ends(f, s) && p <= fabric_switch(f, s)->num_ports; p++) {
+            if (far_switch(f, s, p) != ID_NONE)
+                fault = (struct rig_fault){RIG_CABLE, fabric_switch(f, s)->guid, p};
+        }
+    }
+    struct groups_result g = step(&x, &fault, 1, &was, f, &live, &t);
+    struct groups_verify v = {.held_tables = t, .held = was.groups};
+    struct groups_proof p;
+    // The spine at the dead cable comes to that leaf over another one, which still may choose the spine.
+    assert_false(route_verify_groups(live, t, g.groups, &v, &p));
+    assert_int_equal(p.fault, GROUPS_LOOP);
+    groups_unref(g.groups);
+    tables_unref(t);
+    t = tables_ref(x.ideal.tables);
+    v.held_tables = t;
+    // Fewer of them, by the same ids or others.
+    uint16_t *cap = xcalloc(f->num_switches, sizeof(*cap));
+    for (uint32_t s = 0; s < f->num_switches; s++)
+        cap[s] = (uint16_t)(1 + s % 3);
+    struct groups_opts capped = {.engine = ROUTE_RAIL, .cap = cap};
+    g = make(f, t, &capped);
+    if (!route_verify_groups(f, t, g.groups, &v, &p))
+        fail_msg("%s", p.counter_example);
+    free(cap);
+    struct fabric_groups *held = copy(f, was.groups);
+    uint32_t spine = 0;
+    unsigned down = 1;
+    while (groups_of(held, spine) == 0 || has_ends(f, spine))
+        spine++;
+    while (far_switch(f, spine, down) == ID_NONE || !has_ends(f, far_switch(f, spine, down)))
+        down++;
+    held->group[held->first[spine]].ports.w[down / 64] |= 1ULL << (down % 64);
+    v.held = held;
+    assert_false(route_verify_groups(f, t, g.groups, &v, &p));
+    assert_int_equal(p.fault, GROUPS_LOOP);
+    assert_true(prove(f, t, g.groups, NULL).ok);
+    // Entries that none of the two has such ports for, but by the id of the one and the ports of the other.
+    held->group[held->first[spine]].ports = was.groups->group[was.groups->first[spine]].ports;
+    assert_true(route_verify_groups(f, t, g.groups, &v, &p));
+    struct fabric_groups *now = copy(f, g.groups);
+    struct fabric_group *odd = &now->group[now->first[spine]];
+    struct port_set good = odd->ports;
+    uint16_t id = held->group[held->first[spine]].id;
+    for (uint32_t i = 0; i < now->num_switches; i++)
+        now->to[spine * now->num_switches + i] = GROUP_NONE; // nothing goes by it any more
+    odd->ports.w[down / 64] |= 1ULL << (down % 64);
+    assert_int_equal(odd->id, id);
+    assert_true(prove(f, t, now, NULL).ok);
+    assert_false(route_verify_groups(f, t, now, &v, &p));
+    odd->ports = good;
+    assert_true(route_verify_groups(f, t, now, &v, &p));
+    groups_unref(now);
+    groups_unref(held);
+    groups_unref(g.groups);
+    groups_unref(was.groups);
+    tables_unref(t);
+    fabric_unref(live);
+    base_done(&x);
+    fabric_unref(f);
+}
+
+// A cable that is avoided is in no group, as it is in no entry.
+static void avoided(void **state)
+{
+    (void)state;
+    const struct fabric *f = rig_named("ft3-8-4");
+    struct base x;
+    struct err e = {0};
+    assert_true(base_start(&x, f, ROUTE_RAIL));
+    for (uint32_t s = 0; s < f->num_switches; s += 5) {
+        unsigned p = fabric_switch(f, s)->num_ports;
+        while (far_switch(f, s, p) == ID_NONE)
+            p--;
+        port_id id = {fabric_switch(f, s)->first_port + p};
+        struct route_avoid *a = route_avoid_new(f, &id, 1);
+        struct route_result rr;
+        if (route_repair_avoiding(x.b, f, a, NULL, &rr, &e))
+            fail_msg("%s", e.text);
+        struct groups_opts o = {.base = x.b, .engine = rr.engine, .avoid = a};
+        struct groups_result g = make(f, rr.tables, &o);
+        check(f, rr.tables, &g, NULL);
+        assert_true(g.adaptive > 0);
+        const struct port *far = fabric_port(f, fabric_port(f, id)->peer);
+        uint32_t w = fabric_node(f, far->node)->sw;
+        for (uint32_t i = 0; i < groups_of(g.groups, s); i++)
+            assert_false(port_set_has(&g.groups->group[g.groups->first[s] + i].ports, (uint8_t)p));
+        for (uint32_t i = 0; i < groups_of(g.groups, w); i++)
+            assert_false(port_set_has(&g.groups->group[g.groups->first[w] + i].ports, far->num));
+        groups_unref(g.groups);
+        tables_unref(rr.tables);
+        route_avoid_free(a);
+    }
+    base_done(&x);
+    fabric_unref(f);
+}
+
+static void several_lids(void **state)
+{
+    (void)state;
+    whole(rig_lids(rig_named("rail-64"), 2), "rail-64, four LIDs each");
+    whole(rig_lids(rig_named("ft3-8-4"), 1), "ft3-8-4, two LIDs each");
+}
+
+// --- what they are good for ---
+
+static void spread(void **state)
+{
+    (void)state;
+    const struct fabric *f = rig_named("ft3-8-8");
+    struct fabric_tables *t = rig_route(f, ROUTE_RAIL);
+    struct groups_result r = make_plain(f, t, ROUTE_RAIL);
+    struct groups_flow flow[2000];
+    uint32_t leaf = 0, n = 0, sw, last = ID_NONE;
+    uint8_t port, by = 0;
+    while (!has_ends(f, leaf))
+        leaf++;
+    // The worst for tables: all from one leaf by one cable, to LIDs on other leaves.
+    for (uint32_t lid = 1; lid <= f->top_lid && n < 4; lid++) {
+        if (f->lid_port[lid] == ID_NONE || !rattachment(f, f->lid_port[lid], &sw, &port) || port == 0 ||
+            sw == leaf)
+            continue;
+        uint8_t entry = tables_port(t, leaf, (uint16_t)lid);
+        by = n == 0 ? entry : by;
+        if (entry == by && sw != last)
+            flow[n++] = (struct groups_flow){leaf, (uint16_t)lid, 1};
+        last = sw;
+    }
+    assert_int_equal(n, 4);
+    struct groups_spread fixed = route_groups_spread(f, t, NULL, flow, n);
+    struct groups_spread even = route_groups_spread(f, t, r.groups, flow, n);
+    assert_true(fixed.max > 3.999 && fixed.max < 4.001);
+    assert_true(even.max < 1.001 && even.max > 0.999);
+    assert_true(even.cables > fixed.cables);
+    // All to all: as many steps in all, no cable worse off.
+    n = 0;
+    for (uint32_t s = 0; s < f->num_switches; s++) {
+        for (uint32_t lid = 1; has_ends(f, s) && lid <= f->top_lid; lid++) {
+            if (f->lid_port[lid] == ID_NONE || !rattachment(f, f->lid_port[lid], &sw, &port) || port == 0)
+                continue;
+            if (sw == s || n == 2000)
+                continue;
+            flow[n++] = (struct groups_flow){s, (uint16_t)lid, 4};
+        }
+    }
+    fixed = route_groups_spread(f, t, NULL, flow, n);
+    even = route_groups_spread(f, t, r.groups, flow, n);
+    assert_true(even.max < fixed.max + 0.001);
+    double a = fixed.mean * fixed.cables, b = even.mean * even.cables;
+    assert_true(a < b + 0.1 && b < a + 0.1);
+    groups_unref(r.groups);
+    tables_unref(t);
+    fabric_unref(f);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -1145,6 +1310,10 @@ int main(void)
         cmocka_unit_test(proof_and_judge),
         cmocka_unit_test(with_trees),
         cmocka_unit_test(refused),
+        cmocka_unit_test(mixes),
+        cmocka_unit_test(avoided),
+        cmocka_unit_test(several_lids),
+        cmocka_unit_test(spread),
         cmocka_unit_test(real_dumps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
