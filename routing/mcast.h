@@ -68,6 +68,20 @@ struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_t
                                    const struct mcast_opts *o);
 void mcast_tree_free(struct mcast_tree *tree);
 
+// The proof of a tree, which shares no code with what makes it: that its steps are cables between switches,
+// lead to a root and in no circle, that all switches which are needed and joined by cables are in one tree
+// together, and that its turns make no cycle with what unicast sends by the same lane.
+struct mcast_proof {
+    bool ok;
+    bool cycle;       // of buffers; of the unicast tables alone, too
+    uint32_t missing; // needed switches that are not in the tree of their part: ok is false
+    uint32_t parts;   // parts with needed switches
+    char counter_example[600];
+};
+// needed, proof: as in mcast_opts. Trusts neither tables nor tree. Cost: as of making one.
+bool mcast_verify(const struct fabric *f, const struct fabric_tables *t, const struct mcast_tree *tree,
+                  const bool *needed, const struct route_proof_state *proof, struct mcast_proof *ret);
+
 // A member: the switch port behind which it is; port 0 is the switch itself.
 struct mcast_member {
     uint32_t sw;

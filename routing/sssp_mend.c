@@ -3,8 +3,8 @@
 //
 // Hosts go on by the lane that they were told until they ask anew, so that lanes stay is worth more than the
 // shortest detour. What the ideal's entries make, still, goes into the lanes where it was: less than what was
-// in a lane makes no cycle. Then entries that are not the ideal's may take another way if pairs keep their
-// lanes by it (sssp_rehome.c), once there is room for multicast (sssp_reserve.c). Each pair that is not as it
+// in a lane makes no cycle. Then comes room for multicast (sssp_reserve.c), and entries that are not the
+// ideal's may take another way if pairs keep their lanes by it (sssp_rehome.c). Each pair that is not as it
 // was keeps its lane if that gets no cycle by it, else takes the first other that gets none. All is taken by
 // GUIDs, so that it depends on nothing but blueprint, ideal and live fabric. When a pair finds no lane, all
 // is computed anew.
