@@ -232,13 +232,17 @@ static void compare_routes(const struct computation *c, struct blueprint_routes 
 {
     struct route_proof *proof = xcalloc(1, sizeof(*proof));
     struct verify_opts v = {.par = par};
-    struct route_proof_state *state = NULL;
+    struct route_proof_state *now = NULL, *state = NULL;
     struct route_plan *plan = NULL;
     struct err e = {0};
 
     snprintf(r->engine, sizeof(r->engine), "%s", route_engine_name(next->engine));
     snprintf(r->why, sizeof(r->why), "%s", next->why);
-    r->proved = route_verify_keep(c->f, next->tables, &v, proof, &state);
+    // As the manager does, which knows more of mixes of both when it has proved the change.
+    route_verify_keep(c->f, c->tables, &v, proof, &now);
+    r->proved = now != NULL ? route_verify_change(now, c->tables, c->f, next->tables, &v, proof, &state)
+                            : route_verify_keep(c->f, next->tables, &v, proof, &state);
+    route_proof_state_free(now);
     snprintf(r->counter_example, sizeof(r->counter_example), "%s", proof->counter_example);
     free(proof);
     struct tables_diff d = tables_compare(c->tables, next->tables);
@@ -384,13 +388,13 @@ static const struct field routes_fields[] = {
     {.name = "proved", .type = FIELD_BOOL, .at = ROUTES(proved), "they would be written"},
     {.name = "counterexample", .type = FIELD_STR, .at = ROUTES(counterexample), "why not", .null = true},
     {.name = "entries", .type = FIELD_INT, .at = ROUTES(entries), "table entries that would change"},
-    {.name = "blocks", .type = FIELD_INT, .at = ROUTES(blocks), "MADs that write them"},
+    {.name = "blocks", .type = FIELD_INT, .at = ROUTES(blocks), "MADs that write them, at most"},
     {.name = "switches", .type = FIELD_INT, .at = ROUTES(switches), "switches with such entries"},
     {.name = "paths",
      .type = FIELD_INT,
      .at = ROUTES(paths),
      "(leaf switch, destination) pairs whose route would be another one"},
-    {.name = "waves", .type = FIELD_INT, .at = ROUTES(waves), "steps in which they would be written"},
+    {.name = "waves", .type = FIELD_INT, .at = ROUTES(waves), "steps in which they would be written, at most"},
     {.name = "seconds", .type = FIELD_NUM, .at = ROUTES(seconds), "time of computing and proving them"},
     {.name = "gain", .type = FIELD_BOOL, .at = ROUTES(gain), "some pattern would get better"},
     {.name = "verdict", .type = FIELD_STR, .at = ROUTES(verdict), "what would be gained, in words"},
