@@ -154,7 +154,7 @@ struct node_row {
         {.name = "adaptive",                                                                                 \
          .type = FIELD_STR,                                                                                  \
          .at = NODE(adaptive),                                                                               \
-         "adaptive routing of a switch, as in adaptive-routing; null when it was not asked",                  \
+         "adaptive routing of a switch, as in adaptive-routing; null when it was not asked",                 \
          .name_of = adaptive_state_names,                                                                    \
          .null = true},                                                                                      \
         {.name = "vendor_id", .type = FIELD_INT, .at = NODE(vendor_id), "NodeInfo.VendorID"},                \

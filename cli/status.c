@@ -416,7 +416,7 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
         sm_line(o, f);
         manager_lines(o, f);
         route_line(o, f);
-    adaptive_line(o, f);
+        adaptive_line(o, f);
         sweep_line(o, s);
         change_line(o, f);
         watch_line(o, f);
