@@ -15,6 +15,9 @@
 //     them): those cables carry on as if nobody had asked, for everybody. To spare them for all but the pairs
 //     that need them would take an order of each part within that of the other, at the cost of its balance.
 //
+// Cables may be of two grades: those of the first are judged by themselves, and what of them can be spared is
+// as if dead for the others. So the one cable of a sunk switch that is about to be pulled carries nothing.
+//
 // So every pair that a cable joins has a path, whatever is avoided; and a path crosses an avoided cable only
 // where it begins or ends on a sunk switch, or over cables that carry on.
 //
@@ -58,7 +61,8 @@ static void find_parts(struct parts *p)
             const struct node *nd = fabric_switch(f, p->queue[i]);
             for (unsigned num = 1; num <= nd->num_ports; num++) {
                 uint32_t w = far_switch(f, p->queue[i], num);
-                if (w == ID_NONE || p->comp[w] != ID_NONE || p->x->how[nd->first_port + num] == AVOID_WANTED)
+                uint8_t how = p->x->how[nd->first_port + num];
+                if (w == ID_NONE || p->comp[w] != ID_NONE || how == AVOID_WANTED || how == AVOID_SPARED)
                     continue;
                 p->comp[w] = first;
                 p->queue[n++] = w;
@@ -136,43 +140,66 @@ static bool give_up_joins(struct parts *p)
     return any;
 }
 
-struct route_avoid *route_avoid_new(const struct fabric *f, const port_id *port, size_t n)
+// Adds cables, and settles which are spared.
+static void avoid(struct parts *p, const port_id *port, size_t n)
 {
-    size_t cells = f->num_switches + 1u;
-    struct route_avoid *x = xcalloc(1, sizeof(*x));
-    struct parts p = {.f = f, .x = x};
+    const struct fabric *f = p->f;
+    struct route_avoid *x = p->x;
     uint32_t w;
-
-    x->f = f;
-    x->how = xcalloc(f->num_ports + 1u, 1);
-    x->depth = xcalloc(cells, sizeof(*x->depth));
     for (size_t i = 0; i < n; i++) {
         const struct port *q = port[i].i < f->num_ports ? &f->port[port[i].i] : NULL;
-        if (q == NULL || f->node[q->node.i].type != NODE_SWITCH || !rswitch_peer(f, q, &w))
+        if (q == NULL || f->node[q->node.i].type != NODE_SWITCH || !rswitch_peer(f, q, &w) ||
+            x->how[port[i].i] == AVOID_SPARED)
             continue;
         x->how[port[i].i] = x->how[q->peer.i] = AVOID_WANTED;
         x->any = true;
     }
-    p.comp = xcalloc(4 * cells, sizeof(*p.comp));
-    p.size = p.comp + cells;
-    p.region = p.size + cells;
-    p.queue = p.region + cells;
+    if (!x->any)
+        return;
     do {
-        find_parts(&p);
-        find_regions(&p);
-    } while (x->any && give_up_joins(&p));
-    free(p.comp);
-    for (uint32_t s = 0; s < f->num_switches && x->any; s++) {
+        find_parts(p);
+        find_regions(p);
+    } while (give_up_joins(p));
+    for (uint32_t s = 0; s < f->num_switches; s++) {
         const struct node *nd = fabric_switch(f, s);
-        x->sunk |= x->depth[s] > 0;
-        x->deepest = x->depth[s] > x->deepest ? x->depth[s] : x->deepest;
         for (unsigned num = 1; num <= nd->num_ports; num++) {
             if (x->how[nd->first_port + num] == AVOID_WANTED)
                 x->how[nd->first_port + num] =
                     x->depth[s] == x->depth[far_switch(f, s, num)] ? AVOID_SPARED : AVOID_OWN;
         }
     }
+}
+
+struct route_avoid *route_avoid_graded(const struct fabric *f, const port_id *port, size_t n, size_t first)
+{
+    size_t cells = f->num_switches + 1u;
+    struct route_avoid *x = xcalloc(1, sizeof(*x));
+    struct parts p = {.f = f, .x = x};
+
+    x->f = f;
+    x->how = xcalloc(f->num_ports + 1u, 1);
+    x->depth = xcalloc(cells, sizeof(*x->depth));
+    p.comp = xcalloc(4 * cells, sizeof(*p.comp));
+    p.size = p.comp + cells;
+    p.region = p.size + cells;
+    p.queue = p.region + cells;
+    if (first > 0 && first < n) {
+        avoid(&p, port, first);
+        for (uint32_t i = 0; i < f->num_ports; i++)
+            x->how[i] = x->how[i] == AVOID_SPARED ? AVOID_SPARED : AVOID_NOTHING;
+    }
+    avoid(&p, port, n);
+    free(p.comp);
+    for (uint32_t s = 0; s < f->num_switches && x->any; s++) {
+        x->sunk |= x->depth[s] > 0;
+        x->deepest = x->depth[s] > x->deepest ? x->depth[s] : x->deepest;
+    }
     return x;
+}
+
+struct route_avoid *route_avoid_new(const struct fabric *f, const port_id *port, size_t n)
+{
+    return route_avoid_graded(f, port, n, 0);
 }
 
 void route_avoid_free(struct route_avoid *x)
@@ -363,6 +390,22 @@ static bool arrives(const struct users *u, uint32_t s, uint16_t lid)
     return false;
 }
 
+// Whether packets to the LID leave by one of these ports, or come in by it.
+static bool crosses(struct users *u, const port_id *port, size_t n, bool into, uint16_t lid)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct port *p = &u->f->port[port[i].i];
+        if (!port_valid(p->peer))
+            continue;
+        p = into ? &u->f->port[p->peer.i] : p;
+        const struct node *nd = &u->f->node[p->node.i];
+        if (nd->type == NODE_SWITCH && tables_port(u->t, nd->sw, lid) == p->num && comes_by(u, nd->sw, lid) &&
+            arrives(u, nd->sw, lid))
+            return true;
+    }
+    return false;
+}
+
 void route_users(const struct fabric *f, const struct fabric_tables *t, const port_id *port, size_t n,
                  struct route_users *ret)
 {
@@ -377,31 +420,25 @@ void route_users(const struct fabric *f, const struct fabric_tables *t, const po
         if (f->node[f->port[i].node.i].type != NODE_SWITCH && rattachment(f, i, &sw, &num))
             u.ends[sw] = true;
     }
-    *ret = (struct route_users){0};
-    uint32_t last_end = ID_NONE;
+    struct route_users by[2] = {{0}, {0}}; // out of the ports, and into them
+    uint32_t last_end[2] = {ID_NONE, ID_NONE};
     for (uint32_t lid = 1; lid <= f->top_lid && t->num_switches == f->num_switches; lid++) {
         uint32_t end = f->lid_port[lid];
-        bool used = false;
-        if (end == ID_NONE || end == last_end)
+        if (end == ID_NONE)
             continue;
         u.now++;
-        for (size_t i = 0; i < 2 * n && !used; i++) {
-            const struct port *p = &f->port[port[i / 2].i];
-            if (!port_valid(p->peer))
+        for (unsigned into = 0; into < 2; into++) {
+            if (last_end[into] == end || !crosses(&u, port, n, into, (uint16_t)lid))
                 continue;
-            p = i % 2 ? &f->port[p->peer.i] : p;
-            const struct node *nd = &f->node[p->node.i];
-            used = nd->type == NODE_SWITCH && tables_port(t, nd->sw, (uint16_t)lid) == p->num &&
-                   comes_by(&u, nd->sw, (uint16_t)lid) && arrives(&u, nd->sw, (uint16_t)lid);
+            last_end[into] = end;
+            if (f->node[f->port[end].node.i].type == NODE_SWITCH)
+                by[into].switches++;
+            else
+                by[into].ends++;
         }
-        if (!used)
-            continue;
-        last_end = end;
-        if (f->node[f->port[end].node.i].type == NODE_SWITCH)
-            ret->switches++;
-        else
-            ret->ends++;
     }
+    uint32_t out = by[0].ends + by[0].switches, in = by[1].ends + by[1].switches;
+    *ret = by[out == 0 || (in > 0 && in < out)];
     free(u.ends);
     free(u.seen);
     free(u.is);

@@ -97,6 +97,8 @@ enum route_avoided {
 };
 // Cables named by either end; others than between switches are passed over. Borrows f until it is freed.
 struct route_avoid *route_avoid_new(const struct fabric *f, const port_id *port, size_t n);
+// The first `first` of them above all: they are spared also where only the others could carry on instead.
+struct route_avoid *route_avoid_graded(const struct fabric *f, const port_id *port, size_t n, size_t first);
 void route_avoid_free(struct route_avoid *x); // NULL is fine
 enum route_avoided route_avoid_how(const struct route_avoid *x, port_id p);
 // The fabric as multicast should see it: without what is spared, and without the cables of sunk switches that
@@ -106,7 +108,9 @@ const struct fabric *route_avoid_open(const struct route_avoid *x);
 int route_repair_avoiding(const struct route_base *b, const struct fabric *live, const struct route_avoid *x,
                           struct par *par, struct route_result *ret, struct err *e);
 
-// Ends to which packets of any end node cross one of these cables (named by either end), each counted once.
+// Ends to which packets of any end node cross one of these cables, each counted once: of the two directions,
+// out of the ports that name the cables and into them, the one with fewer, which is what hangs on them rather
+// than all that this talks to.
 struct route_users {
     uint32_t ends;     // ports of adapters, routers and aggregation nodes
     uint32_t switches; // LIDs of switches themselves
@@ -220,8 +224,9 @@ int route_plan_proved(const struct fabric *f, const struct fabric_tables *old, c
                       const bool *blank, const struct fabric_tables *new_tables,
                       const struct route_proof_state *state, struct par *par, struct route_plan **ret,
                       struct err *e);
-// The same, in two stages (end nodes' LIDs, then switches' own) where that spares end nodes a drop that a single
-// order cannot; see plan_stages.c. Tables with lanes, and switches that are not known or blank: in one.
+// The same, in two stages (end nodes' LIDs, then switches' own) where that spares end nodes a drop that a
+// single order cannot; see plan_stages.c. Tables with lanes, and switches that are not known or blank: in
+// one.
 int route_plan_staged(const struct fabric *f, const struct fabric_tables *old, const bool *known,
                       const bool *blank, const struct fabric_tables *new_tables,
                       const struct route_proof_state *state, struct par *par, struct route_plan **ret,

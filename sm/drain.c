@@ -411,26 +411,31 @@ static size_t cables_of(const struct fabric *f, const struct sm_drain_place *at,
     return k;
 }
 
-static port_id *all_cables(const struct sm_drain_set *s, const struct fabric *f, size_t *ret_n)
+// Cables that are drained by themselves first: they may be pulled any moment, those of a drained switch still
+// lead to it.
+static struct route_avoid *avoid(const struct sm_drain_set *s, const struct fabric *f)
 {
     port_id *port = xcalloc((size_t)s->n * 256 + 1, sizeof(*port));
-    *ret_n = 0;
-    for (unsigned i = 0; i < s->n; i++)
-        *ret_n += cables_of(f, &s->use[i].at, port + *ret_n);
-    return port;
+    size_t n = 0, first = 0;
+    for (int whole = 0; whole < 2; whole++) {
+        for (unsigned i = 0; i < s->n; i++)
+            if ((s->use[i].at.port == 0) == whole)
+                n += cables_of(f, &s->use[i].at, port + n);
+        first = whole ? first : n;
+    }
+    struct route_avoid *x = route_avoid_graded(f, port, n, first);
+    free(port);
+    return x;
 }
 
 int sm_drains_repair(const struct sm_drain_set *set, const struct route_base *b, const struct fabric *f,
                      struct par *par, struct route_result *ret, struct err *e)
 {
-    size_t n;
     if (set == NULL || set->n == 0)
         return route_repair_from(b, f, par, ret, e);
-    port_id *port = all_cables(set, f, &n);
-    struct route_avoid *x = route_avoid_new(f, port, n);
+    struct route_avoid *x = avoid(set, f);
     int rc = route_repair_avoiding(b, f, x, par, ret, e);
     route_avoid_free(x);
-    free(port);
     return rc;
 }
 
@@ -451,14 +456,11 @@ void sm_drains_count(struct sm_drain_set *set, const struct fabric *f, const str
 
 const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const struct fabric *f)
 {
-    size_t n;
     if (set == NULL || set->n == 0)
         return fabric_ref(f);
-    port_id *port = all_cables(set, f, &n);
-    struct route_avoid *x = route_avoid_new(f, port, n);
+    struct route_avoid *x = avoid(set, f);
     const struct fabric *open = route_avoid_open(x);
     route_avoid_free(x);
-    free(port);
     return open;
 }
 

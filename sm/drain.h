@@ -47,7 +47,8 @@ struct sm_drain {
     // of the generation in force
     enum sm_drain_state state;
     uint32_t cables;         // that are up there
-    uint32_t ends, switches; // that have no other way: end ports, and LIDs of (other) switches
+    uint32_t ends, switches; // that have no other way: end ports, and LIDs of (other) switches; those of the
+                             // two sides that are fewer
 };
 
 // 0; 1: it is drained already (as this port, or by the other end of its cable), nothing has changed. Else

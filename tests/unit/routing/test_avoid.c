@@ -373,13 +373,46 @@ static void whole_leaf(void **state)
         struct route_result r = repair(&d, d.f, port, n);
         struct route_users u;
         route_users(d.f, r.tables, port, n, &u);
-        assert_int_equal(u.switches, d.f->num_switches); // its own, and its ends ask all others
-        assert_true(u.ends == d.f->num_end_nodes);
+        assert_int_equal(u.switches, 1); // its own LID, and what hangs on it
+        assert_int_equal(u.ends, 32);
         for (uint32_t lid = 1; lid <= d.f->top_lid; lid++)
             assert_int_equal(tables_port(r.tables, sw, (uint16_t)lid),
                              tables_port(d.ideal.tables, sw, (uint16_t)lid));
         tables_unref(r.tables);
     }
+    drill_done(&d);
+    (void)state;
+}
+
+// One cable of a switch that is avoided as a whole: where it is to be spared above all, the others do.
+static void grades(void **state)
+{
+    struct drill d = {0};
+    port_id port[AVOID_MAX];
+    struct route_users u;
+    struct route_result r;
+    struct err e = {0};
+    size_t n = 0;
+    drill_start(&d, rig_named("rail-256"), ROUTE_RAIL);
+    uint32_t sw = switch_of(d.f, ROLE_SPINE, 1);
+    add_switch(d.f, sw, port, &n);
+    port[n] = port[3];
+    port[3] = port[0];
+    port[0] = port[n];
+    struct route_avoid *x = route_avoid_graded(d.f, port, n, 1);
+    assert_int_equal(route_avoid_how(x, port[0]), ROUTE_AVOID_SPARED);
+    for (size_t i = 1; i < n; i++)
+        assert_int_equal(route_avoid_how(x, port[i]), ROUTE_AVOID_OWN);
+    assert_int_equal(route_repair_avoiding(d.b, d.f, x, NULL, &r, &e), 0);
+    proved(&d, d.f, r.tables);
+    route_users(d.f, r.tables, port, 1, &u);
+    assert_int_equal(u.ends + u.switches, 0);
+    route_avoid_free(x);
+    tables_unref(r.tables);
+    // The only ones there are cannot be spared by any grade.
+    x = route_avoid_graded(d.f, port, n, n);
+    assert_int_equal(route_avoid_how(x, port[0]), ROUTE_AVOID_OWN);
+    route_avoid_free(x);
     drill_done(&d);
     (void)state;
 }
@@ -478,7 +511,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trees),        cmocka_unit_test(no_loss),    cmocka_unit_test(any_graph),
         cmocka_unit_test(whole_switch), cmocka_unit_test(whole_leaf), cmocka_unit_test(no_other_way),
-        cmocka_unit_test(not_a_cable),
+        cmocka_unit_test(not_a_cable),  cmocka_unit_test(grades),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
