@@ -320,15 +320,35 @@ static void step(struct rrail *r, uint32_t i, uint32_t k, uint32_t pick)
     r->taken[r->uoff[s] + pick] += r->g->d[i].is_host;
 }
 
-// The cable that fewest take, the next of several from there.
-static uint32_t spare(const struct rrail *r, uint32_t s, uint32_t from)
+// Cables up that other LIDs of the same end port take at level k.
+static void siblings(const struct rrail *r, uint32_t i, uint32_t k, bool used[256])
 {
-    uint32_t n = r->uend[s] - r->uoff[s], best = from, best_taken = UINT32_MAX;
+    const struct rgraph *g = r->g;
+    const struct rdest *d = &g->d[i];
+    uint32_t first = i, base = (uint32_t)d->lid - d->lid_offset;
+    while (first > 0 && d->lid_offset > 0 &&
+           (uint32_t)g->d[first - 1].lid - g->d[first - 1].lid_offset == base)
+        first--;
+    for (uint32_t j = first; j < g->doff[r->n] && (uint32_t)g->d[j].lid - g->d[j].lid_offset == base; j++) {
+        if (r->chain[k][j] == r->chain[k][i] && r->chain[k + 1][j] != r->n && r->pick[k][j] < 256)
+            used[r->pick[k][j]] = true;
+    }
+}
+
+// The cable that fewest take, of those that no other LID of the same end port takes where there are such; the
+// next of several from there.
+static uint32_t spare(const struct rrail *r, uint32_t i, uint32_t k, uint32_t from)
+{
+    uint32_t s = r->sw_at[r->chain[k][i]], n = r->uend[s] - r->uoff[s], best = from;
+    uint64_t least = UINT64_MAX;
+    bool used[256] = {false};
+    siblings(r, i, k, used);
     for (uint32_t j = 1; j <= n; j++) {
         uint32_t x = (from + j) % n, at = r->uoff[s] + x;
-        if (r->up[at].port && r->taken[at] < best_taken) {
+        uint64_t taken = r->taken[at] + ((uint64_t)(x < 256 && used[x]) << 32);
+        if (r->up[at].port && taken < least) {
             best = x;
-            best_taken = r->taken[at];
+            least = taken;
         }
     }
     return best;
@@ -345,7 +365,7 @@ static bool choose(const struct rrail *r, uint32_t i, uint32_t k, bool later, ui
     *ret_pick = pick;
     if (!later)
         return there && (!r->g->d[i].is_host || r->taken[at + pick] < r->quota[s]);
-    uint32_t other = spare(r, s, pick);
+    uint32_t other = spare(r, i, k, pick);
     if (!there || r->taken[at + other] < r->quota[s])
         *ret_pick = other;
     return r->up[at + *ret_pick].port && (k > 0 || r->taken[at + *ret_pick] < r->quota[s]);
@@ -461,6 +481,8 @@ struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, const ui
 {
     struct rrail *r = ARENA_NEW(a, struct rrail);
     *r = (struct rrail){.g = g, .o = o, .n = g->n, .levels = count_levels(g, o)};
+    for (uint32_t i = 0; i < g->doff[g->n]; i++)
+        r->several |= g->d[i].lid_offset > 0;
     if (r->n > RAIL_SWITCHES_MAX) {
         r->spread[0] = ARENA_NEW_N(a, g->doff[r->n] + 1, uint16_t);
         for (uint32_t i = 0; i < g->doff[r->n]; i++)
@@ -634,6 +656,24 @@ static void put_down(const struct rrail *r, const struct put *p)
     }
 }
 
+// LIDs of one end port that go up by one cable, though there is another that none of them takes: the later
+// one moves. Where all is there they are apart by their numbers; elsewhere digits and chains may coincide.
+static void part_siblings(const struct rrail *r, const struct put *p)
+{
+    const struct rdest *d = r->g->d;
+    bool used[256];
+    for (uint32_t i = p->from; i < p->to; i++) {
+        if (d[i].lid_offset == 0 || i == p->from)
+            memset(used, 0, sizeof(used));
+        uint8_t *port = &p->row[p->lid[i]];
+        for (uint32_t k = 0; k < p->ways->num && used[*port]; k++) {
+            uint8_t other = p->ways->port[(i + k) % p->ways->num];
+            *port = used[other] ? *port : other;
+        }
+        used[*port] = true;
+    }
+}
+
 void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const struct rways *ways,
                const uint16_t *lid, uint8_t *row)
 {
@@ -658,6 +698,8 @@ void rrail_put(struct rrail_at *w, uint32_t s, uint32_t t, uint32_t cost, const 
     } else if (turn > rise) {
         p.level = (uint32_t)turn;
         put_up(w, &p);
+        if (r->several && p.own == 0)
+            part_siblings(r, &p);
     } else {
         p.level = cost - 1;
         put_down(r, &p);

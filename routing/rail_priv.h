@@ -19,6 +19,7 @@ struct rrail {
     const struct rgraph *g;
     const struct rorder *o;
     uint32_t n, levels;
+    bool several;            // some port has more than one LID
     uint32_t *place, *sw_at; // switches in an order of their own, higher ranks first; the inverse
     uint32_t *above;         // per switch: how many have a higher rank, that is the first place of its own
     uint32_t *uoff, *uend;   // cables up of s: up[uoff[s] .. uend[s] - 1]

@@ -99,11 +99,30 @@ static uint32_t cost_by(struct rrepair *r, uint32_t s, uint32_t w, bool down)
     return c == RCOST_NONE ? c : c + step_to(r, w);
 }
 
+// The ports that the ideal gives to the other LIDs of the same end port: several LIDs are for taking several
+// ways. Only what leads nowhere else goes there. The ideal alone says it, so that no good entry has to
+// change.
+static void find_siblings(const struct rrepair *r, uint32_t s, bool taken[256])
+{
+    const struct fabric *f = r->v->f;
+    if (r->lid > f->top_lid || f->lid_port[r->lid] == ID_NONE)
+        f = r->v->b->f;
+    if (r->lid > f->top_lid || f->lid_port[r->lid] == ID_NONE)
+        return;
+    const struct port *p = &f->port[f->lid_port[r->lid]];
+    for (uint32_t i = 0; p->a.lmc > 0 && i < 1u << (p->a.lmc & 7); i++) {
+        if (p->a.lid + i != r->lid && p->a.lid + i <= UINT16_MAX)
+            taken[rideal(r->v, s, (uint16_t)(p->a.lid + i))] = true;
+    }
+}
+
 // The heaviest port of s so far, by shares.
 struct heaviest {
     struct rhash x;
     uint32_t to; // ID_NONE: none yet
     uint8_t port;
+    bool taken;      // a sibling's
+    bool other[256]; // all that are
 };
 
 static void weigh(const struct rrepair *r, uint32_t s, const struct rgroup *group, struct heaviest *best)
@@ -112,8 +131,13 @@ static void weigh(const struct rrepair *r, uint32_t s, const struct rgroup *grou
     for (uint32_t k = 0; k < group->num_ports; k++) {
         uint8_t p = r->v->g.ports[group->first_port + k];
         x.hash = rweight(r->v, s, r->lid, p);
-        if (best->to == ID_NONE || rheavier(x, best->x))
-            *best = (struct heaviest){x, group->peer, p};
+        bool taken = best->other[p];
+        if (best->to != ID_NONE && (taken != best->taken ? taken : !rheavier(x, best->x)))
+            continue;
+        best->x = x;
+        best->to = group->peer;
+        best->port = p;
+        best->taken = taken;
     }
 }
 
@@ -164,6 +188,7 @@ static uint32_t choose(struct rrepair *r, uint32_t s, bool down, uint8_t *ret_po
         kept = cost_by(r, s, w, down);
     if (kept < RCOST_FOOT)
         return kept;
+    find_siblings(r, s, h.other);
     uint32_t least = choose_at_once(r, s, down, &h);
     if (least != RCOST_NONE) {
         *ret_port = h.port;
