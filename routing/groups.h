@@ -76,7 +76,7 @@ struct groups_proof {
 };
 struct groups_verify {
     const uint16_t *cap;            // as in groups_opts
-    const struct mcast_tree *trees; // whose turns must close no cycle either; NULL = none
+    const struct mcast_tree *trees; // whose turns, on lane 0, must close no cycle either; NULL = none
     // What the switches hold now, of the same fabric; held NULL: no groups. With held_tables any mix of the
     // two is proved, entry by entry and group by group, so that they may be written in any order; what gets
     // lost meanwhile is no fault then.

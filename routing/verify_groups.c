@@ -6,7 +6,7 @@
 // Per LID the ports that each switch may send by make a graph. Walking it from every source must meet no
 // switch that it is coming from, no dead port, and no end but the right one. On the way it notes after which
 // channel which others may be entered: those dependencies, of all choices together, must have no cycle on any
-// lane, those of the multicast trees included, which may go by any lane.
+// lane, those of the multicast trees included, which go by lane 0.
 //
 // LIDs on one switch for which all switches may choose the same are walked once. To find them, at each switch
 // those of one end are looked at together: mostly they have one group, or one port. Only where they do not, a
@@ -66,7 +66,7 @@ struct key {
     bool own; // by itself, whatever the hash says
 };
 
-struct bunch { // keys of one end
+struct bunch { // keys of one end that are treated alike
     uint32_t first, num;
     bool alike;      // groups_at() goes by the same for all, but for the port
     uint64_t *mixed; // a bit per switch: they differ there
@@ -233,9 +233,9 @@ static void compare_task(void *arg, unsigned i)
     struct job *j = arg;
     uint32_t from = (uint32_t)((uint64_t)j->num_bunches * i / j->num_tasks);
     uint32_t to = (uint32_t)((uint64_t)j->num_bunches * (i + 1) / j->num_tasks);
-    for (uint32_t k = from; k < to; k++) {
-        const struct bunch *b = &j->bunch[k];
-        for (uint32_t s = 0; s < j->c.n; s++) {
+    for (uint32_t s = 0; s < j->c.n; s++) {
+        for (uint32_t k = from; k < to; k++) {
+            const struct bunch *b = &j->bunch[k];
             if (!(b->mixed[s / 64] >> (s % 64) & 1))
                 continue;
             for (uint32_t m = b->first; m < b->first + b->num; m++) {
@@ -268,6 +268,14 @@ static void run(struct par *par, struct job *j, void (*task)(void *arg, unsigned
         task(j, i);
 }
 
+// What groups_at() goes by, beside the port.
+static uint64_t treated(const struct fabric_groups *g, uint16_t lid)
+{
+    if (!g || lid >= g->lids || g->lid_switch[lid] == ID_NONE)
+        return 0;
+    return 2 + (uint64_t)g->lid_switch[lid] * 2 + g->lid_whole[lid];
+}
+
 static void read_keys(struct job *j, struct arena *a)
 {
     const struct fabric *f = j->c.f;
@@ -276,6 +284,8 @@ static void read_keys(struct job *j, struct arena *a)
         struct key *x = &j->key[j->num_keys];
         if (vpresent(f, lid) && vend_of(f, lid, &x->end, &x->end_port)) {
             x->lid = (uint16_t)lid;
+            for (uint32_t v = 0; v < j->num_views; v++)
+                x->hash = hash_mix64(x->hash) ^ treated(j->view[v].g, x->lid);
             j->num_keys++;
         }
     }
@@ -283,21 +293,14 @@ static void read_keys(struct job *j, struct arena *a)
     j->bunch = ARENA_NEW_N(a, j->num_keys + 1, struct bunch);
     for (uint32_t k = 0; k < j->num_keys; k++) {
         const struct key *x = &j->key[k];
-        if (k == 0 || x->end != x[-1].end) {
+        if (k == 0 || x->end != x[-1].end || x->hash != x[-1].hash) {
             j->bunch[j->num_bunches++] = (struct bunch){.first = k, .alike = true};
             j->bunch[j->num_bunches - 1].mixed = ARENA_NEW_N(a, j->c.n / 64 + 1, uint64_t);
         }
         struct bunch *b = &j->bunch[j->num_bunches - 1];
         b->num++;
-        for (uint32_t v = 0; v < j->num_views; v++) {
-            const struct fabric_groups *g = j->view[v].g;
-            uint16_t lid = x->lid, first = j->key[b->first].lid;
-            if (g && lid < g->lids && first < g->lids)
-                b->alike &=
-                    g->lid_switch[lid] == g->lid_switch[first] && g->lid_whole[lid] == g->lid_whole[first];
-            else if (g)
-                b->alike = false;
-        }
+        for (uint32_t v = 0; v < j->num_views; v++)
+            b->alike &= treated(j->view[v].g, x->lid) == treated(j->view[v].g, j->key[b->first].lid);
     }
 }
 
@@ -307,10 +310,11 @@ static void find_kinds(struct job *j, struct par *par, struct arena *a)
     j->first = ARENA_NEW_N(a, j->num_keys + 1, uint32_t);
     j->kind = ARENA_NEW_N(a, j->num_keys + 1, struct kind);
     run(par, j, bunch_task);
-    qsort(j->key, j->num_keys, sizeof(*j->key), key_cmp);
-    for (uint32_t k = 0; k < j->num_keys; k++) {
-        bool same = k > 0 && j->key[k].end == j->key[k - 1].end && j->key[k].hash == j->key[k - 1].hash;
-        j->first[k] = same ? j->first[k - 1] : k;
+    for (uint32_t b = 0; b < j->num_bunches; b++) {
+        uint32_t from = j->bunch[b].first, to = from + j->bunch[b].num;
+        qsort(j->key + from, to - from, sizeof(*j->key), key_cmp);
+        for (uint32_t k = from; k < to; k++)
+            j->first[k] = k > from && j->key[k].hash == j->key[k - 1].hash ? j->first[k - 1] : k;
     }
     run(par, j, compare_task);
     uint32_t at = 0;
@@ -617,8 +621,8 @@ static void note_trees(struct job *j, const struct mcast_tree *t, struct arena *
             on.w[in / 64] &= ~(1ULL << (in % 64));
             while (!is_empty(&on)) {
                 unsigned q = take_first(&on) - 1;
-                for (uint32_t l = 0; l < j->lanes && q + 1 < c->ports; l++)
-                    j->task[0].dep[l][((size_t)s * c->ports + p) * c->words + q / 64] |= 1ULL << (q % 64);
+                if (q + 1 < c->ports)
+                    j->task[0].dep[0][((size_t)s * c->ports + p) * c->words + q / 64] |= 1ULL << (q % 64);
             }
         }
     }
