@@ -429,6 +429,36 @@ static void test_refused(void **state)
     finish(&d);
 }
 
+// Another manager is the master: it is named, and nothing is drained here.
+static void test_not_master(void **state)
+{
+    struct drill d;
+    struct err e = {0};
+    struct sim_sm other = {.state = SM_MASTER, .priority = 15, .sm_key = 1};
+    char lid[40];
+    struct sim_sm_view v;
+    (void)state;
+    start(&d, "rail-64");
+    struct sm_drain_place at = port_of(&d, with_role(&d, ROLE_LEAF, 0), 0, true);
+    drain(&d, at);
+    uint64_t guid = d.source[d.num_sources - 1];
+    assert_int_equal(sim_sm_add(d.r.sim, guid, &other), 0);
+    rig_run(&d.r, 30 * MONO_S);
+    struct sm_status st;
+    sm_get_status(d.r.sm, &st);
+    assert_int_equal(st.state, SM_STANDBY);
+    assert_int_equal(sim_sm_view(d.r.sim, guid, &v), 0);
+    struct sm_drain_place far = port_of(&d, with_role(&d, ROLE_LEAF, 1), 0, true);
+    assert_int_equal(sm_drain(d.r.sm, &far, "me", "", &e), -EPERM);
+    snprintf(lid, sizeof(lid), "LID %u): ask that one", v.lid);
+    assert_non_null(strstr(e.text, lid));
+    assert_int_equal(sm_undrain(d.r.sm, &at, "me", &e), -EPERM);
+    struct sm_drain_check *c;
+    assert_int_equal(sm_drain_check_new(d.r.sm, &far, false, &c, &e), -EPERM);
+    assert_non_null(sm_drain_nth(d.r.sm, 0)); // it is remembered
+    finish(&d);
+}
+
 // What would move is what moves.
 static void test_check(void **state)
 {
@@ -503,9 +533,10 @@ static void test_multicast(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cable),     cmocka_unit_test(test_switch), cmocka_unit_test(test_fault_beside),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_check),  cmocka_unit_test(test_no_other_way),
-        cmocka_unit_test(test_multicast),
+        cmocka_unit_test(test_cable),        cmocka_unit_test(test_switch),
+        cmocka_unit_test(test_fault_beside), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_not_master),   cmocka_unit_test(test_check),
+        cmocka_unit_test(test_no_other_way), cmocka_unit_test(test_multicast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
