@@ -69,25 +69,24 @@ static void draw_verdict(struct out *o, json_t *r)
     out_wrap(o, 2);
 }
 
-static void draw_drained(struct out *o, json_t *d)
+static void draw_drained(struct out *o, const char *gap, json_t *d)
 {
     static const char *const keys[] = {"spared", "own", "carry_on"};
     static const char *const words[][2] = {
         {"carries nothing", "carry nothing"},
         {"carries only what has its end there", "carry only what has its end there"},
         {"carries on for want of another way", "carry on for want of another way"}};
-    const char *gap = " (";
+    out_printf(o, "%sof all drained trunks ", gap);
+    gap = "";
     for (unsigned i = 0; i < 3; i++) {
         if (js_int(d, keys[i]) == 0)
             continue;
         count(o, gap, js_int(d, keys[i]), words[i][0], words[i][1]);
         gap = ", ";
     }
-    if (gap[0] == ',')
-        out_printf(o, ")");
 }
 
-// "rail-256: 1 node fails with 32 links; 4 links drained (4 carry nothing)"
+// "rail-256: 1 node fails with 32 links; 4 links drained; of all drained trunks 4 carry nothing"
 static void draw_asked(struct out *o, const char *what, json_t *r)
 {
     json_t *a = json_object_get(r, "asked"), *d = json_object_get(r, "drained");
@@ -101,9 +100,12 @@ static void draw_asked(struct out *o, const char *what, json_t *r)
         count(o, gap, js_int(a, "failed_links"), "link fails", "links fail");
         gap = "; ";
     }
-    if (json_is_object(d)) {
+    if (js_int(a, "drained_links") > 0) {
         count(o, gap, js_int(a, "drained_links"), "link drained", "links drained");
-        draw_drained(o, d);
+        gap = "; ";
+    }
+    if (js_int(d, "links") > 0) {
+        draw_drained(o, gap, d);
         gap = "; ";
     }
     if (js_int(a, "added_nodes") > 0) {

@@ -68,6 +68,19 @@ def test_what_is_said_comes_true():
         assert d.get("/fabrics/default")["links"] == 1024 - 2
 
 
+def test_what_is_drained_stays_so():
+    with Daemon(simulate="rail-512") as daemon:
+        d = daemon.up()
+        wanted = ask("--drain", "spine-03", by=d.weft)
+        before = newest(d)
+        ok(d.weft("node", "drain", "spine-03"))
+        check_told(wanted, d, before)
+        predicted, before = ask("--fail", "leaf-su01-rail0[33]", by=d.weft), newest(d)
+        assert predicted["asked"]["drained_links"] == 0 and predicted["drained"]["own"] == 64
+        ok(d.weft("sim", "link", "down", "leaf-su01-rail0[33]"))
+        check_told(predicted, d, before)
+
+
 def test_a_job_under_failures():
     with Daemon(simulate="rail-256") as daemon:
         d = daemon.up()
