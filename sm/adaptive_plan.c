@@ -149,8 +149,11 @@ static void work(void *arg, struct par *par)
     struct adaptive_job *j = arg;
 
     if (j->anew) {
+        struct route_avoid *avoid = j->opts.base != NULL ? sm_drains_avoid(j->drains, j->fabric) : NULL;
         j->opts.par = par;
+        j->opts.avoid = avoid;
         j->status = route_groups(j->fabric, j->tables, &j->opts, &j->result, &j->err);
+        route_avoid_free(avoid);
     } else if (j->last != NULL) {
         j->result.groups = groups_ref(j->last);
     }
@@ -206,6 +209,7 @@ void sm_adaptive_job_start(struct sm *sm, void (*done)(void *arg))
     j->last = x->groups != NULL ? groups_ref(x->groups) : NULL;
     j->last_fabric = x->fabric != NULL ? fabric_ref(x->fabric) : NULL;
     j->anew = sm->job != NULL || x->tables != sm->tables || x->caps != caps || !same_numbers(x->fabric, f);
+    j->drains = sm_drains_take_in_force(sm);
     j->status = j->anew ? 0 : x->status;
     j->err = x->err;
     x->caps = caps;
@@ -241,6 +245,7 @@ void sm_adaptive_job_free(struct adaptive_job *j)
     fabric_unref(j->fabric);
     tables_unref(j->tables);
     sm_ideal_unref(j->ideal);
+    free(j->drains);
     free(j->cap);
     free(j->dev);
     free(j);

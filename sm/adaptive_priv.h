@@ -5,6 +5,7 @@
 
 #include "mad/adaptive.h"
 #include "routing/groups.h"
+#include "sm/drain_priv.h"
 #include "sm/sm_priv.h"
 
 #define LATE_MAX 3 // requests in a row without an answer, after which a switch is let be
@@ -40,7 +41,8 @@ struct adaptive_job {
     struct sm *sm;
     const struct fabric *fabric;
     const struct fabric_tables *tables;
-    struct sm_ideal *ideal; // for the order that the tables keep to
+    struct sm_ideal *ideal;      // for the order that the tables keep to
+    struct sm_drain_set *drains; // that the tables are for; NULL: none
     struct groups_opts opts;
     const struct fabric *last_fabric;
     const struct fabric_groups *last;
@@ -75,7 +77,7 @@ struct sm_adaptive {
 
 // adaptive_plan.c
 void sm_adaptive_job_start(struct sm *sm, void (*done)(void *arg)); // arg: the job
-void sm_adaptive_job_free(struct adaptive_job *j); // NULL is fine
+void sm_adaptive_job_free(struct adaptive_job *j);                  // NULL is fine
 uint64_t sm_adaptive_caps(const struct sm *sm);
 // What a switch should hold: 64 bytes as on the wire, and its hash.
 uint64_t sm_adaptive_group(const struct fabric_group *g, uint8_t ret[MAD_SMP_DATA_SIZE]);

@@ -413,8 +413,10 @@ static size_t cables_of(const struct fabric *f, const struct sm_drain_place *at,
 
 // Cables that are drained by themselves first: they may be pulled any moment, those of a drained switch still
 // lead to it.
-static struct route_avoid *avoid(const struct sm_drain_set *s, const struct fabric *f)
+struct route_avoid *sm_drains_avoid(const struct sm_drain_set *s, const struct fabric *f)
 {
+    if (s == NULL || s->n == 0)
+        return NULL;
     port_id *port = xcalloc((size_t)s->n * 256 + 1, sizeof(*port));
     size_t n = 0, first = 0;
     for (int whole = 0; whole < 2; whole++) {
@@ -433,7 +435,7 @@ int sm_drains_repair(const struct sm_drain_set *set, const struct route_base *b,
 {
     if (set == NULL || set->n == 0)
         return route_repair_from(b, f, par, ret, e);
-    struct route_avoid *x = avoid(set, f);
+    struct route_avoid *x = sm_drains_avoid(set, f);
     int rc = route_repair_avoiding(b, f, x, par, ret, e);
     route_avoid_free(x);
     return rc;
@@ -458,7 +460,7 @@ const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const stru
 {
     if (set == NULL || set->n == 0)
         return fabric_ref(f);
-    struct route_avoid *x = avoid(set, f);
+    struct route_avoid *x = sm_drains_avoid(set, f);
     const struct fabric *open = route_avoid_open(x);
     route_avoid_free(x);
     return open;

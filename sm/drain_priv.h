@@ -31,6 +31,8 @@ bool sm_drains_pending(const struct sm *sm);
 // route_repair_from() with traffic kept off what is drained. set: NULL is fine. Any thread, as the next two.
 int sm_drains_repair(const struct sm_drain_set *set, const struct route_base *b, const struct fabric *f,
                      struct par *par, struct route_result *ret, struct err *e);
+// What traffic is kept off, in that fabric; NULL: nothing. The caller's. Any thread.
+struct route_avoid *sm_drains_avoid(const struct sm_drain_set *set, const struct fabric *f);
 void sm_drains_count(struct sm_drain_set *set, const struct fabric *f, const struct fabric_tables *t);
 // route_avoid_open(): for what is not unicast. One reference; f itself when nothing is drained.
 const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const struct fabric *f);
