@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repaired tables get lanes: those of the ideal wherever that can be, by sssp_mend.c. When the kept and
-// re-homed entries fit no lanes, the ideal is given up for tables computed for the live fabric alone: still
-// nothing but blueprint, ideal and live fabric decides.
+// re-homed entries fit no lanes, the ideal is given up for tables computed for the live fabric alone; when
+// these find too few lanes as well that is an error, but where auto chose the engine updn takes over, which
+// needs one. Nothing but blueprint, ideal and live fabric decides.
 #include "routing/repair_priv.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/err.h"
+
+static void replace(struct route_result *r, const struct route_result *now, const char *how,
+                    const struct err *cause)
+{
+    unsigned lanes = now->tables->lanes ? now->tables->lanes->num_lanes : 1;
+    tables_unref(r->tables);
+    *r = *now;
+    r->replaced = true;
+    snprintf(r->why, sizeof(r->why), "%s, on %u virtual lane%s: %.120s", how, lanes, lanes == 1 ? "" : "s",
+             cause->text);
+}
 
 static int anew(const struct route_base *b, const struct fabric *live, struct par *par,
                 const struct err *cause, struct route_result *r, struct err *e)
@@ -17,15 +29,26 @@ static int anew(const struct route_base *b, const struct fabric *live, struct pa
     o.engine = ROUTE_SSSP;
     o.par = par;
     int rc = route_compute(live, &o, &now, e);
+    if (rc == 0)
+        replace(r, &now, "computed anew for what is there", cause);
+    return rc;
+}
+
+static int by_updn(const struct route_base *b, const struct fabric *live, struct par *par,
+                   const struct err *cause, struct route_result *r, struct err *e)
+{
+    struct route_opts o = b->opts;
+    struct route_result ideal, now;
+    o.engine = ROUTE_UPDN;
+    o.par = par;
+    int rc = route_compute(b->f, &o, &ideal, e);
     if (rc)
         return rc;
-    uint32_t lanes = now.tables->lanes->num_lanes;
-    tables_unref(r->tables);
-    *r = now;
-    r->replaced = true;
-    snprintf(r->why, sizeof(r->why), "computed anew for what is there, on %u virtual lane%s: %.120s", lanes,
-             lanes == 1 ? "" : "s", cause->text);
-    return 0;
+    rc = route_repair(b->f, &ideal, live, &o, &now, e);
+    tables_unref(ideal.tables);
+    if (rc == 0)
+        replace(r, &now, "up*/down* while it is damaged so", cause);
+    return rc;
 }
 
 int rrepair_lanes(const struct route_base *b, const struct fabric *live, struct par *par,
@@ -36,7 +59,12 @@ int rrepair_lanes(const struct route_base *b, const struct fabric *live, struct 
     int rc =
         rsssp_mend(b->f, b->ideal, live, r->tables, rsssp_lanes(live, &b->opts), &l, &r->lanes_moved, &cause);
     if (rc) {
-        rc = anew(b, live, par, &cause, r, e);
+        struct err again = {0};
+        rc = anew(b, live, par, &cause, r, &again);
+        if (rc && b->chosen)
+            rc = by_updn(b, live, par, &again, r, e);
+        else if (rc && e)
+            *e = again;
         if (rc)
             tables_unref(r->tables);
         return rc;

@@ -23,6 +23,7 @@ struct rdest {
     uint8_t port;       // of the switch it hangs on; 0: that switch itself
     uint8_t lid_offset; // within an LMC range
     bool is_host;
+    bool few; // rail: not a compute host's, and gives way to these
     uint32_t slot; // position among the ports of its switch that lead to no switch, used or not
     uint32_t seq;  // what the modulo is taken of; see number.c
 };
@@ -158,6 +159,10 @@ void rfill_general(struct rgraph *g, const struct rorder *o, enum route_engine e
 int rsssp_compute(const struct rgraph *g, const struct rorder *o, const struct route_opts *opts,
                   struct arena *a, struct fabric_tables *t, char *why, size_t size, struct err *e);
 
+// Whether auto does better with sssp than with updn: no tree, not tiny nor huge, no roots given, and every
+// cable between switches has LANES_MAX lanes, so that repairs have room. Its computation may find too few all
+// the same: then updn it is, and `why` has to say so.
+bool rsssp_suits(const struct rgraph *g, const struct rorder *o, const struct route_opts *opts);
 // Lanes for tables t of the live fabric that keep to the ideal ones of `was`, which have lanes: a new
 // reference. Pairs whose paths are as they were keep their lanes, others where that can be, for which entries
 // of t that are not the ideal's may change; *ret_moved: pairs that do not. -ENOSPC when lanes 0 .. max - 1 do

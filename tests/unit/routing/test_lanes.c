@@ -171,6 +171,58 @@ static void test_storms(void **state)
     assert_true(c.lanes * 25 <= c.pairs);
 }
 
+// Not a lane to spare: all anew, or an error that says how many; or updn, where auto had the choice.
+static void test_too_few(void **state)
+{
+    (void)state;
+    struct rng r;
+    unsigned anew = 0, refused = 0, repaired = 0;
+    rng_init(&r, 27);
+    for (unsigned i = 0; i < 40; i++) {
+        const struct fabric *f =
+            i % 2 ? grids_grid(2, (unsigned[]){6, 6}, true, 1) : grids_grid(2, (unsigned[]){6, 5}, false, 1);
+        struct route_opts o = {.engine = ROUTE_SSSP};
+        struct route_result ideal, now = {0}, other = {0};
+        struct err e = {0};
+        struct rig_fault dead[6];
+        assert_int_equal(route_compute(f, &o, &ideal, &e), 0);
+        o.lanes = (uint8_t)ideal.tables->lanes->num_lanes;
+        for (unsigned k = 0; k < 1 + i / 8; k++)
+            rig_fault_make(f, &r, &dead[k]);
+        const struct fabric *live = rig_live(f, dead, 1 + i / 8);
+        int rc = route_repair(f, &ideal, live, &o, &now, &e);
+        if (rc) {
+            assert_int_equal(rc, -ENOSPC);
+            assert_non_null(strstr(e.text, "sssp would need"));
+            assert_non_null(strstr(e.text, "another engine (updn) needs one"));
+            assert_null(now.tables);
+            refused++;
+        } else {
+            grids_judge(live, now.tables, 8);
+            assert_true(now.tables->lanes->num_lanes <= o.lanes);
+            anew += now.replaced;
+            repaired += !now.replaced;
+            tables_unref(now.tables);
+        }
+        o.engine = ROUTE_AUTO; // it had chosen sssp
+        assert_int_equal(route_repair(f, &ideal, live, &o, &other, &e), 0);
+        assert_true(other.replaced || rc == 0);
+        if (rc) {
+            rig_prove(live, other.tables);
+            assert_null(other.tables->lanes);
+            assert_int_equal(other.engine, ROUTE_UPDN);
+            assert_non_null(strstr(other.why, "while it is damaged so"));
+            assert_non_null(strstr(other.why, "sssp would need"));
+        }
+        tables_unref(other.tables);
+        tables_unref(ideal.tables);
+        fabric_unref(live);
+        fabric_unref(f);
+    }
+    print_message("no lane to spare: %u repaired, %u anew, %u refused\n", repaired, anew, refused);
+    assert_true(repaired > 0 && anew > 0 && refused > 0);
+}
+
 // One cable less: few entries, few lanes.
 static void small(const struct fabric *f, const char *name, double entries_at_most, double lanes_at_most)
 {
@@ -472,9 +524,13 @@ static void test_mix_closes_a_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_storms), cmocka_unit_test(test_small_changes),
-        cmocka_unit_test(test_waves),  cmocka_unit_test(test_waves_of_engines),
-        cmocka_unit_test(test_stale),  cmocka_unit_test(test_mix_closes_a_ring),
+        cmocka_unit_test(test_storms),
+        cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_small_changes),
+        cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_waves_of_engines),
+        cmocka_unit_test(test_stale),
+        cmocka_unit_test(test_mix_closes_a_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
