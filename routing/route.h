@@ -67,6 +67,11 @@ int route_compute(const struct fabric *f, const struct route_opts *o, struct rou
 // blueprint says: what hangs on a leaf keeps its entries while it is down. LIDs that cannot be reached at all
 // keep the ideal's entries. Rows reach to the highest LID of both.
 //
+// Ideals with lanes: pairs of switches whose paths are as they were keep their lanes, and so do others as far
+// as some way allows it, at most a few hops longer; only those that cannot get another one (lanes_moved).
+// When lanes do not suffice so, all is computed anew for the live fabric (replaced); when that fails too:
+// -ENOSPC and the number that would do, or updn's tables where o's engine is ROUTE_AUTO.
+//
 // Cost: a few looks at each suspect switch's row, then work on those LIDs only that had an entry over
 // something dead; plus a copy of the tables, unless nothing is displaced and switches are numbered alike:
 // then the ideal itself is returned, with another reference.
