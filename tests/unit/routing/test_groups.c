@@ -754,7 +754,7 @@ static void ids_are_fresh(void **state)
             continue;
         fault[k].guid = n->guid;
         for (unsigned p = 1; p <= n->num_ports; p++)
-            fault[k].num = far_switch(f, s, p) != ID_NONE ? p : fault[k].num;
+            fault[k].num = far_switch(f, s, p) != ID_NONE && (k == 0 || fault[k].num == 0) ? p : fault[k].num;
         k++;
     }
     struct groups_result g1 = step(&x, fault, 1, NULL, NULL, &live, &t1);
@@ -1197,6 +1197,44 @@ static void avoided(void **state)
     fabric_unref(f);
 }
 
+// An entry that goes another way than those of its likes: that LID has no part in their groups.
+static void one_apart(void **state)
+{
+    (void)state;
+    const struct fabric *f = rig_named("ft3-8-4");
+    struct fabric_tables *good = rig_route(f, ROUTE_RAIL), *t = tables_copy_for(good, f, f, good->top_lid);
+    uint32_t end = 0, spine = ID_NONE, other = ID_NONE;
+    uint8_t back = 0;
+    unsigned host = 1;
+    while (!has_ends(f, end))
+        end++;
+    while (far_switch(f, end, host) != ID_NONE)
+        host++;
+    uint16_t lid = fabric_port(f, f->port[fabric_switch(f, end)->first_port + host].peer)->a.lid;
+    for (unsigned q = 1; q <= fabric_switch(f, end)->num_ports && other == ID_NONE; q++) {
+        spine = far_switch(f, end, q);
+        for (unsigned p = 1; spine != ID_NONE && p <= fabric_switch(f, spine)->num_ports; p++) {
+            uint32_t w = far_switch(f, spine, p);
+            if (w != ID_NONE && w != end && has_ends(f, w) &&
+                far_switch(f, w, tables_port(t, w, lid)) != spine) {
+                other = w;
+                back = (uint8_t)p;
+            }
+        }
+    }
+    assert_int_not_equal(other, ID_NONE);
+    tables_row(t, spine)[lid] = back; // down, and up again from there
+    struct groups_result r = make_plain(f, t, ROUTE_RAIL);
+    assert_int_equal(r.static_lids, 1);
+    assert_false(r.groups->lid_whole[lid]);
+    assert_true(r.groups->lid_whole[lid + 1]);
+    assert_int_not_equal(prove(f, t, r.groups, NULL).fault, GROUPS_LOOP);
+    groups_unref(r.groups);
+    tables_unref(t);
+    tables_unref(good);
+    fabric_unref(f);
+}
+
 static void several_lids(void **state)
 {
     (void)state;
@@ -1313,6 +1351,7 @@ int main(void)
         cmocka_unit_test(mixes),
         cmocka_unit_test(avoided),
         cmocka_unit_test(several_lids),
+        cmocka_unit_test(one_apart),
         cmocka_unit_test(spread),
         cmocka_unit_test(real_dumps),
     };
