@@ -10,7 +10,9 @@
 
 #include <cmocka.h>
 
+#include "lib/rng.h"
 #include "mad/adaptive.h"
+#include "sm/drain.h"
 #include "tests/whole/rig.h"
 
 #define INFO MAD_ATTR_ADAPTIVE_ROUTING_INFO
@@ -597,6 +599,91 @@ static void interrupted(void **state)
     rig_done(&r);
 }
 
+// What is drained is in no group, though its cable lives.
+static void drained(void **state)
+{
+    struct rig r;
+    struct err e;
+    uint64_t guid;
+    unsigned port;
+    uint8_t choice[256];
+    start(&r, "rail-256", (struct sim_opts){0});
+    rig_up(&r);
+    rig_sweeps(&r, 1, 60);
+    pick_cable(&r, &guid, &port);
+    struct sm_drain_place at = {.guid = guid, .port = (uint8_t)port};
+    assert_int_equal(sm_drain(r.sm, &at, "test", "a look", &e), 0);
+    rig_sweeps(&r, 1, 60);
+    calm_down(&r);
+    assert_true(as_computed(&r) > 0);
+    all_arrive(&r);
+    for (uint16_t lid = 1; lid <= sm_tables(r.sm)->top_lid; lid++) {
+        int n = sim_choices(r.sim, guid, lid, choice);
+        const struct port *end = port_valid(fabric_by_lid(sm_fabric(r.sm), lid))
+                                     ? fabric_port(sm_fabric(r.sm), fabric_by_lid(sm_fabric(r.sm), lid))
+                                     : NULL;
+        for (int i = 0; i < n && end != NULL && fabric_node(sm_fabric(r.sm), end->node)->type == NODE_CA; i++)
+            assert_int_not_equal(choice[i], port);
+    }
+    assert_int_equal(sm_undrain(r.sm, &at, "test", &e), 0);
+    rig_sweeps(&r, 1, 60);
+    calm_down(&r);
+    as_computed(&r);
+    none_written_on(&r);
+    rig_done(&r);
+}
+
+// Anything at any time: when it is quiet again all is as computed, and at no moment was a rule broken.
+static void storm(unsigned seed, const char *name, bool one_table)
+{
+    struct rig r;
+    struct rng rng;
+    rng_init(&rng, seed);
+    start(&r, name,
+          (struct sim_opts){.seed = seed,
+                            .loss = seed % 3 == 0 ? 0.02 : 0,
+                            .link_latency_ns = 500,
+                            .service_ns = 20000,
+                            .train_ns = 20000000,
+                            .adaptive_groups = seed % 2 ? 0 : 6,
+                            .adaptive_one_table = one_table});
+    r.in_order = true;
+    rig_up(&r);
+    rig_sweeps(&r, 1, 60);
+    const struct fabric *f = r.plan;
+    for (unsigned i = 0; i < 25; i++) {
+        const struct node *n = fabric_switch(f, rng_below(&rng, f->num_switches));
+        unsigned port = 1 + rng_below(&rng, n->num_ports);
+        const struct node *z = fabric_peer_node(f, fabric_port(f, fabric_port_at(f, n, port)));
+        unsigned what = rng_below(&rng, 8);
+        if (what < 5 && z != NULL && z->type == NODE_SWITCH)
+            sim_link_set(r.sim, n->guid, port, what < 3 ? false : true);
+        else if (what == 5)
+            sim_switch_reboot(r.sim, n->guid);
+        else if (what == 6 && z != NULL && z->type == NODE_SWITCH)
+            sim_link_flap(r.sim, n->guid, port, 1000000, 30000000, 3);
+        else if (what == 7)
+            sm_resweep(r.sm, "operator", false);
+        rig_run(&r, (int64_t)rng_below(&rng, 60) * MONO_MS);
+    }
+    for (uint32_t sw = 0; sw < f->num_switches; sw++)
+        for (unsigned p = 1; p <= fabric_switch(f, sw)->num_ports; p++)
+            sim_link_set(r.sim, fabric_switch(f, sw)->guid, p, true);
+    calm_down(&r);
+    assert_true(as_computed(&r) > 0);
+    all_arrive(&r);
+    none_written_on(&r);
+    rig_done(&r);
+}
+
+static void storms(void **state)
+{
+    const char *seeds = getenv("ADAPTIVE_SEEDS");
+    unsigned n = seeds != NULL ? (unsigned)atoi(seeds) : 6;
+    for (unsigned seed = 1; seed <= n; seed++)
+        storm(seed, seed % 2 ? "ft3-8-4" : "rail-64", seed % 4 < 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -615,6 +702,8 @@ int main(void)
         cmocka_unit_test(restart),
         cmocka_unit_test(given_up),
         cmocka_unit_test(interrupted),
+        cmocka_unit_test(drained),
+        cmocka_unit_test(storms),
     };
     return cmocka_run_group_tests_name("whole/adaptive", tests, NULL, NULL);
 }
