@@ -171,6 +171,7 @@ struct api *api_new(const struct api_context *c, const struct api_opts *o, struc
         a->view[i].src = c->fabric[i];
     streams_init(a);
     jobs_init(a);
+    ratings_init(a);
     if ((o->socket != NULL && o->socket[0] && listen_unix(a, o->socket, e) != 0) ||
         (o->port != 0 && listen_tcp(a, o->address ? o->address : "127.0.0.1", o->port, e) != 0)) {
         api_free(a);
@@ -189,6 +190,7 @@ void api_free(struct api *a)
     http_stop(&a->local);
     streams_done(a);
     jobs_done(a);
+    ratings_done(a);
     remove_socket(a);
     for (unsigned i = 0; i < a->c.num_fabrics; i++)
         view_done(&a->view[i]);
@@ -207,4 +209,5 @@ void api_changed(struct api *a, const char *fabric)
     for (unsigned i = 0; i < a->c.num_fabrics; i++)
         if (strcmp(a->c.fabric[i]->name, fabric) == 0)
             view_changed(&a->view[i]);
+    ratings_look(a);
 }

@@ -70,15 +70,8 @@ struct view { // what one fabric shows
     uint32_t *order;        // node indices by NodeGUID
     const struct fabric
         *names; // simulated fabrics: the largest generation so far, so that a dead node has a name
-    struct {    // figures of the tables in force; render_quality.c
-        const struct fabric *f; // what they are of, references; NULL: nobody has asked yet
-        const struct fabric_tables *t;
-        const struct fabric *ideal_f;
-        const struct fabric_tables *ideal_t;
-        char *now, *ideal, *last; // JSON; NULL: not known
-        int64_t at_ns;
-    } quality;
-    int64_t change_began; // of the sweep whose change is told in words
+    struct quality *quality; // figures of the tables in force; render_quality.c; NULL: none yet
+    int64_t change_began;    // of the sweep whose change is told in words
     char change[400];
 };
 
@@ -117,6 +110,7 @@ struct api {
         struct job *running;
         struct loop_timer expire;
     } jobs;
+    struct rating *rating; // tables that are rated unasked; render_quality.c
     struct {
         struct export *first;
         unsigned count;
@@ -349,6 +343,18 @@ void jobs_drain_check(struct request *r, struct view *v, struct sm_drain_check *
 void quality_rated(struct view *v, struct computation *c); // takes the results
 void quality_changed(struct view *v);                      // the fabric or its tables may be others now
 void quality_done(struct view *v);
+// Tables that a sweep has changed are rated when nobody else wants the processor: so that their figures are
+// there when somebody asks, and when they are the last ones.
+void ratings_init(struct api *a);
+void ratings_done(struct api *a);
+void ratings_look(struct api *a);
+// In short, NULL where not known: of the tables in force, the ideal ones, those before, and those that a
+// sweep has put in force.
+struct quality_brief;
+const struct quality_brief *quality_now(const struct view *v);
+const struct quality_brief *quality_ideal(const struct view *v);
+const struct quality_brief *quality_last(const struct view *v);
+const struct quality_brief *quality_of_sweep(const struct view *v, uint64_t sweep);
 
 // --- render_lists.c ---
 void event_put(struct buf *b, const struct db_event *ev); // an event as JSON

@@ -13,6 +13,7 @@
 #include "fabric/writer.h"
 #include "lib/mono.h"
 #include "lib/xalloc.h"
+#include "routing/quality.h"
 
 // --- LIDs where there are none ---
 
@@ -363,9 +364,14 @@ static void run(struct run *r)
 
 static void rate(struct computation *c, struct par *par)
 {
-    quality_rate(c->f, c->tables, par, &c->result);
-    if (c->ideal != NULL)
-        quality_rate(c->ideal_f, c->ideal, par, &c->ideal_result);
+    struct route_quality *q = xcalloc(1, sizeof(*q));
+    quality_rate_keep(c->f, c->tables, par, q, &c->result);
+    quality_brief_of(q, &c->brief);
+    if (c->ideal != NULL) {
+        quality_rate_keep(c->ideal_f, c->ideal, par, q, &c->ideal_result);
+        quality_brief_of(q, &c->ideal_brief);
+    }
+    free(q);
 }
 
 // On tables in force; with failures on what these become.

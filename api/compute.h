@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "api/elements.h"
+#include "api/quality.h"
 #include "api/schema.h"
 #include "fabric/fabric.h"
 #include "lib/err.h"
@@ -52,7 +53,8 @@ struct computation {
     struct err err;    // code 0: there is a result
     struct buf result; // JSON of schema_computation_result; of schema_quality when tables were rated, of
                        // schema_job_quality for a job, of schema_whatif
-    struct buf ideal_result; // JSON of schema_quality
+    struct buf ideal_result;                 // JSON of schema_quality
+    struct quality_brief brief, ideal_brief; // when tables were rated
 };
 extern const struct schema schema_computation_result, schema_verify;
 

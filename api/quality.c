@@ -275,6 +275,43 @@ struct space {
     struct alltoall_space alltoall;
 };
 
+#define BRIEF(f) offsetof(struct quality_brief, f)
+static const struct field brief_fields[] = {
+    {.name = "same_rail_shift",
+     .type = FIELD_NUM,
+     .at = BRIEF(same_rail_shift),
+     "mean bandwidth of a flow in shifts along rails, 1 where it meets no other",
+     .null = true},
+    {.name = "ring", .type = FIELD_NUM, .at = BRIEF(ring), "the same in the ring over units", .null = true},
+    {.name = "shift", .type = FIELD_NUM, .at = BRIEF(shift), "the same in shifts of all hosts", .null = true},
+    {.name = "alltoall",
+     .type = FIELD_NUM,
+     .at = BRIEF(alltoall),
+     "the same when every host sends to every other, beside what its own cable leaves it",
+     .null = true},
+    {.name = "alltoall_max",
+     .type = FIELD_INT,
+     .at = BRIEF(alltoall_max),
+     "flows on the fullest cable then",
+     .null = true},
+    {0},
+};
+const struct schema schema_quality_brief = {.name = "quality_brief",
+                                            "How well tables spread traffic, in short",
+                                            sizeof(struct quality_brief),
+                                            brief_fields};
+
+void quality_brief_of(const struct route_quality *q, struct quality_brief *ret)
+{
+    *ret = (struct quality_brief){
+        .same_rail_shift = q->same_rail_shift.absent ? NAN : q->same_rail_shift.mean,
+        .ring = q->ring.absent ? NAN : q->ring.mean,
+        .shift = q->shift.absent ? NAN : q->shift.mean,
+        .alltoall = q->alltoall.absent ? NAN : q->alltoall.mean,
+        .alltoall_max = q->alltoall.absent ? NO_INT : (int64_t)q->alltoall.max,
+    };
+}
+
 void quality_rate(const struct fabric *f, const struct fabric_tables *t, struct par *par, struct buf *b)
 {
     struct route_quality *q = xcalloc(1, sizeof(*q));

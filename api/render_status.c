@@ -8,6 +8,7 @@
 
 #include "api/adaptive.h"
 #include "api/api_priv.h"
+#include "api/quality.h"
 #include "api/watch.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
@@ -60,6 +61,7 @@ struct routing_row {
     uint64_t top_guid;
     bool verified;
     int64_t pairs, disconnected, unreached, max_hops, lids, lanes;
+    const struct quality_brief *quality, *ideal, *last;
 };
 #define ROUTING(f) offsetof(struct routing_row, f)
 static const struct field routing_fields[] = {
@@ -95,6 +97,24 @@ static const struct field routing_fields[] = {
      .type = FIELD_INT,
      .at = ROUTING(lanes),
      "virtual lanes that packets go by; the service level of a path is its lane"},
+    {.name = "quality",
+     .type = FIELD_OBJ,
+     .at = ROUTING(quality),
+     "how well they spread traffic; null until they are rated",
+     &schema_quality_brief,
+     .null = true},
+    {.name = "quality_ideal",
+     .type = FIELD_OBJ,
+     .at = ROUTING(ideal),
+     "the same with all of the blueprint there",
+     &schema_quality_brief,
+     .null = true},
+    {.name = "quality_last",
+     .type = FIELD_OBJ,
+     .at = ROUTING(last),
+     "the same of the tables before these",
+     &schema_quality_brief,
+     .null = true},
     {0},
 };
 static const struct schema schema_routing = {
@@ -374,6 +394,9 @@ static void fill_routing(const struct view *v, struct fabric_row *row, struct fa
         .counter_example = p->counter_example[0] ? p->counter_example : NULL,
         .lids = t->top_lid,
         .lanes = t->lanes != NULL ? t->lanes->num_lanes : 1,
+        .quality = quality_now(v),
+        .ideal = quality_ideal(v),
+        .last = quality_last(v),
     };
     row->routing = &s->routing;
 }

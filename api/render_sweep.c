@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api_priv.h"
+#include "api/quality.h"
 
 struct phase_row {
     const char *name;
@@ -30,6 +31,7 @@ struct sweep_row {
     double seconds, reaction;
     int64_t id, began_at, mads, retries, timeouts, devices, blocks, entries, paths, port_sets;
     int64_t nodes_added, nodes_removed, links_added, links_removed;
+    const struct quality_brief *quality;
     struct items phases;
 };
 #define SWEEP(f) offsetof(struct sweep_row, f)
@@ -64,6 +66,12 @@ static const struct field sweep_fields[] = {
     {.name = "nodes_removed", .type = FIELD_INT, .at = SWEEP(nodes_removed), "against the sweep before"},
     {.name = "links_added", .type = FIELD_INT, .at = SWEEP(links_added), "against the sweep before"},
     {.name = "links_removed", .type = FIELD_INT, .at = SWEEP(links_removed), "against the sweep before"},
+    {.name = "quality",
+     .type = FIELD_OBJ,
+     .at = SWEEP(quality),
+     "of the tables that it has put in force; null when it changed none, and until they are rated",
+     &schema_quality_brief,
+     .null = true},
     {.name = "phases", .type = FIELD_LIST, .at = SWEEP(phases), "in the order they began", &schema_phase},
     {0},
 };
@@ -101,6 +109,7 @@ static void put_sweep(struct list *l, const struct sm_sweep *s)
                                      .nodes_removed = (int64_t)s->nodes_removed,
                                      .links_added = (int64_t)s->links_added,
                                      .links_removed = (int64_t)s->links_removed,
+                                     .quality = quality_of_sweep(l->r->view, s->id),
                                      .phases = {phase, s->num_phases}});
 }
 

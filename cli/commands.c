@@ -313,7 +313,7 @@ const struct command_row command_rows[] = {
          "/MEAN:\n"
          "beside the mean load of such cables. IDEAL: with the whole blueprint there. BEFORE: with the "
          "tables\n"
-         "before these, if their figures were asked for, or without the failures of --fail.\n"
+         "before these, if they were in force long enough to be rated, or without the failures of --fail.\n"
          "  same_rail_shift  each host to one further on its rail\n"
          "  slot_shift       each host to the next scalable unit on its rail, by all numbers of slots\n"
          "  ring             each host to its own slot there\n"

@@ -185,6 +185,46 @@ static void route_line(struct out *o, json_t *f)
     }
 }
 
+static bool quality_figure(struct out *o, const char *name, const char *key, json_t *r, bool first)
+{
+    json_t *now = json_object_get(json_object_get(r, "quality"), key);
+    json_t *ideal = json_object_get(json_object_get(r, "quality_ideal"), key);
+    json_t *last = json_object_get(json_object_get(r, "quality_last"), key);
+    if (!json_is_number(now))
+        return false;
+    out_printf(o, "%s%s %.4g", first ? "" : ", ", name, json_number_value(now));
+    bool other = json_is_number(ideal) && json_number_value(ideal) != json_number_value(now);
+    if (other)
+        out_printf(o, " (ideal %.4g", json_number_value(ideal));
+    if (json_is_number(last) && json_number_value(last) != json_number_value(now)) {
+        out_printf(o, "%sbefore %.4g", other ? ", " : " (", json_number_value(last));
+        other = true;
+    }
+    out_printf(o, other ? ")" : "");
+    return true;
+}
+
+// Mean bandwidth of a flow, and the fullest cable; where that is not the ideal, or was another before, so
+// too.
+static void quality_line_of(struct out *o, json_t *f)
+{
+    static const char *const figure[][2] = {{"same_rail_shift", "along rails"},
+                                            {"ring", "ring"},
+                                            {"shift", "shifts"},
+                                            {"alltoall", "all-to-all"},
+                                            {"alltoall_max", "flows on its fullest cable"}};
+    json_t *r = json_object_get(f, "routing");
+    bool any = false;
+    if (!json_is_object(json_object_get(r, "quality")))
+        return;
+    label(o, "quality");
+    for (size_t i = 0; i < sizeof(figure) / sizeof(figure[0]); i++)
+        any |= quality_figure(o, figure[i][1], figure[i][0], r, !any);
+    if (!any)
+        out_printf(o, "no hosts to send");
+    out_wrap(o, LABEL);
+}
+
 // Nothing while it is off.
 static void adaptive_line(struct out *o, json_t *f)
 {
@@ -416,6 +456,7 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
         sm_line(o, f);
         manager_lines(o, f);
         route_line(o, f);
+        quality_line_of(o, f);
         adaptive_line(o, f);
         sweep_line(o, s);
         change_line(o, f);

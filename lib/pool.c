@@ -273,6 +273,12 @@ void pool_in_order(struct pool *p)
     p->in_order = true;
 }
 
+void pool_idle(struct pool *p)
+{
+    for (unsigned i = 0; i < p->threads; i++)
+        pthread_setschedparam(p->thread[i], SCHED_IDLE, &(struct sched_param){0});
+}
+
 void pool_submit(struct pool *p, struct pool_job *job)
 {
     pthread_mutex_lock(&p->lock);

@@ -22,6 +22,9 @@ struct pool *pool_new(struct loop *l, unsigned threads); // 0 = number of proces
 // From now on jobs run on the loop, one a task in the order they were submitted, and only their par uses the
 // threads: what happens in virtual time can be repeated exactly. Before the first pool_submit().
 void pool_in_order(struct pool *p);
+// Its threads run when nobody else wants the processor, as far as the system lets them: for what nobody waits
+// for.
+void pool_idle(struct pool *p);
 // Waits for running jobs and calls done() of those that ran; jobs not begun are dropped without done(), as is
 // what done() submits then.
 void pool_free(struct pool *p);
@@ -37,8 +40,8 @@ struct pool_job {
 };
 // job stays the caller's and must live until done(). Holds virtual time meanwhile.
 void pool_submit(struct pool *p, struct pool_job *job);
-// done() will not run; returns when work() does not run either, which blocks for as long as it takes. No effect
-// on a job that no pool has.
+// done() will not run; returns when work() does not run either, which blocks for as long as it takes. No
+// effect on a job that no pool has.
 void pool_cancel(struct pool_job *job);
 
 #endif

@@ -315,6 +315,67 @@ static void test_strike(void **state)
     json_decref(b);
 }
 
+// --- rated unasked ---
+
+static void rated(const json_t *o, const char *key, double same_rail_shift)
+{
+    double x = json_number_value(at(at(o, key), "same_rail_shift"));
+    if (x < same_rail_shift - 0.0005 || x > same_rail_shift + 0.0005)
+        fail_msg("%s: %f, not %f", key, x, same_rail_shift);
+}
+
+// As the daemon does at the end of each sweep; then somebody rates the tables.
+static json_t *routing(void)
+{
+    api_changed(env.api, "live");
+    settle();
+    json_t *f = call("GET", LIVE, NULL, 200), *r = json_incref(at(f, "routing"));
+    json_decref(f);
+    return r;
+}
+
+static void test_rated(void **state)
+{
+    (void)state;
+    json_t *r = routing();
+    rated(r, "quality", 1);
+    rated(r, "quality_ideal", 1);
+    json_decref(r);
+    trunks(false);
+    r = routing();
+    double now = json_number_value(at(at(r, "quality"), "same_rail_shift"));
+    assert_true(now < 0.999);
+    rated(r, "quality_ideal", 1);
+    rated(r, "quality_last", 1);
+    json_decref(r);
+    json_t *s = call("GET", LIVE "/sweeps", NULL, 200), *newest = NULL;
+    for (size_t i = json_array_size(at(s, "items")); i-- > 0;)
+        if (json_is_object(at(json_array_get(at(s, "items"), i), "quality")))
+            newest = json_array_get(at(s, "items"), i);
+    assert_non_null(newest);
+    assert_true(num(newest, "lft_entries") > 0);
+    rated(newest, "quality", now);
+    json_decref(s);
+    // It is there when it is asked for; tables that stay what they were keep their figures.
+    s = call("GET", LIVE "/route-quality", NULL, 200);
+    assert_string_equal(str(s, "state"), "ready");
+    assert_true(json_is_object(at(s, "last")) && json_is_object(at(s, "ideal")));
+    json_decref(s);
+    sm_resweep(env.rig.sm, "operator", false);
+    settle();
+    r = routing();
+    rated(r, "quality", now);
+    rated(r, "quality_last", 1);
+    json_decref(r);
+    trunks(true);
+    r = routing();
+    rated(r, "quality", 1);
+    rated(r, "quality_last", now);
+    json_decref(r);
+    trunks(false); // the API may go while figures are made
+    api_changed(env.api, "live");
+}
+
 // --- files ---
 
 static char *set_body(const char *text, const char *more)
@@ -402,6 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole),  cmocka_unit_test(test_reroute),   cmocka_unit_test(test_accept),
         cmocka_unit_test(test_strike), cmocka_unit_test(test_bad_files), cmocka_unit_test(test_saved_and_set),
+        cmocka_unit_test(test_rated),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -3,6 +3,7 @@
 #include "tests/unit/lib/test.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "lib/loop.h"
@@ -90,6 +91,39 @@ static void every_task_once_and_seen(void **state)
         pool_free(p);
         loop_free(l);
     }
+}
+
+static int policy;
+
+static void look_at_policy(void *arg, struct par *par)
+{
+    struct sched_param sp;
+    pthread_getschedparam(pthread_self(), &policy, &sp);
+    spread(arg, par);
+}
+
+// Where the system does not let a thread be so modest, it works all the same.
+static void idle(void **state)
+{
+    static struct job j;
+    struct sched_param none = {0};
+    int before, after;
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+    struct pool *p = pool_new(l, 2);
+
+    pthread_getschedparam(pthread_self(), &before, &none);
+    pool_idle(p);
+    job_init(&j, l, p);
+    j.job.work = look_at_policy;
+    pool_submit(p, &j.job);
+    assert_true(loop_run_until(l, &j.done, MONO_S));
+    assert_int_equal(j.sum, TASKS + 1);
+    pthread_getschedparam(pthread_self(), &after, &none);
+    assert_int_equal(after, before); // nobody else's
+    if (policy != SCHED_IDLE)
+        print_message("# threads may not be idle here\n");
+    pool_free(p);
+    loop_free(l);
 }
 
 static void jobs_at_once(void **state)
@@ -582,6 +616,7 @@ int main(void)
         cmocka_unit_test(cancel_what_no_pool_has),
         cmocka_unit_test(in_order_on_the_loop),
         cmocka_unit_test(serial),
+        cmocka_unit_test(idle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
