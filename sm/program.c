@@ -309,42 +309,9 @@ void sm_configure_start(struct sm *sm)
 
 // --- lanes ---
 
-static bool changed_lanes(const struct sm *sm)
-{
-    return sm->tables == NULL || sm->tables->lanes != sm->next_tables->lanes;
-}
-
-static bool other_level(const struct sm *sm, const struct sm_dev *d, unsigned num)
-{
-    const struct sm_port *p = &d->port[num];
-    uint8_t now = p->info[36] & 0x0f; // MasterSMSL: bits 292-295
-    return (num > 0 || dev_is_switch(d)) && p->known && !(p->not_kept & PORTCFG_MASTER_SM_SL) &&
-           sm_lanes_master_sl(sm, d, num, now) != now;
-}
-
-// The device's tables, then the levels of its end ports.
 static bool lanes_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
 {
-    struct sm *sm = p->sm;
-    uint32_t units = sm_lanes_units(d);
-    unsigned last = dev_is_switch(d) ? 0 : d->ni.num_ports;
-
-    if (sm_lanes_next(sm, d, cursor, it))
-        return true;
-    while (*cursor - units <= last && (d->touched || changed_lanes(sm))) {
-        unsigned num = (*cursor)++ - units;
-        if (other_level(sm, d, num) && config_item(sm, d, num, it))
-            return true;
-    }
-    return false;
-}
-
-static void lanes_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r)
-{
-    if (tag & SM_LANES_TAG)
-        sm_lanes_answer(p, d, tag, r);
-    else
-        config_done(p, d, tag, r);
+    return sm_lanes_next(p->sm, d, cursor, it);
 }
 
 static void lanes_finished(struct sm_pass *p)
@@ -356,7 +323,8 @@ void sm_lanes_start(struct sm *sm)
 {
     sm->pass_lanes.name = "lanes";
     sm->pass_lanes.next = lanes_next;
-    sm->pass_lanes.done = lanes_done;
+    sm->pass_lanes.touched_only = false;
+    sm->pass_lanes.done = sm_lanes_answer;
     sm->pass_lanes.finished = lanes_finished;
     sm_pass_start(&sm->pass_lanes, sm);
 }
@@ -588,9 +556,44 @@ static void activate_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, con
     d->port[num].fails = 0;
 }
 
-static void hosts_finished(struct sm_pass *p)
+static bool other_level(const struct sm *sm, const struct sm_dev *d, unsigned num)
+{
+    const struct sm_port *p = &d->port[num];
+    uint8_t now = p->info[36] & 0x0f; // MasterSMSL: bits 292-295
+    return (num > 0 || dev_is_switch(d)) && p->known && !(p->not_kept & PORTCFG_MASTER_SM_SL) &&
+           sm_lanes_master_sl(sm, d, num, now) != now;
+}
+
+static bool level_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+{
+    unsigned last = dev_is_switch(d) ? 0 : d->ni.num_ports;
+    while (*cursor <= last) {
+        unsigned num = (*cursor)++;
+        if (other_level(p->sm, d, num) && config_item(p->sm, d, num, it))
+            return true;
+    }
+    return false;
+}
+
+static void level_finished(struct sm_pass *p)
 {
     sm_adaptive_start(p->sm);
+}
+
+// Who wakes now was told his level to the manager with that. The others are, once the tables are in force.
+static void hosts_finished(struct sm_pass *p)
+{
+    struct sm *sm = p->sm;
+    if (sm->tables->lanes == NULL && !sm->levels_moved) {
+        sm_adaptive_start(sm);
+        return;
+    }
+    sm->pass_lanes.name = "levels";
+    sm->pass_lanes.touched_only = !sm->levels_moved;
+    sm->pass_lanes.next = level_next;
+    sm->pass_lanes.done = config_done;
+    sm->pass_lanes.finished = level_finished;
+    sm_pass_start(&sm->pass_lanes, sm);
 }
 
 static void links_finished(struct sm_pass *p)

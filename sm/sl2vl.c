@@ -86,11 +86,6 @@ static unsigned lanes_of(const struct fabric_tables *t)
     return t != NULL && t->lanes != NULL ? t->lanes->num_lanes : 1;
 }
 
-bool sm_lanes_needed(const struct sm *sm)
-{
-    return lanes_of(sm->next_tables) > 1 || lanes_of(sm->tables) > 1 || sm->lanes_kept;
-}
-
 // --- how many ---
 
 static unsigned vls_of(const struct sm_port *p)
@@ -259,39 +254,65 @@ static void item(const struct sm_dev *d, uint32_t i, const struct unit *u, struc
     }
 }
 
-// The device's next question. cursor: below sm_lanes_units(), else it has no more.
-bool sm_lanes_next(struct sm *sm, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+// Makes room; false when the device has nothing to do with lanes.
+static bool prepare(const struct sm *sm, struct sm_dev *d)
 {
     unsigned lanes = lanes_of(sm->next_tables);
-    uint32_t end = sm_lanes_units(d);
+    uint32_t bits = sm_lanes_units(d);
 
-    if (lanes <= 1 || d->node == ID_NONE || d->too_small || *cursor >= end) {
-        *cursor = *cursor < end ? end : *cursor;
+    if (lanes <= 1 || !d->here || d->node == ID_NONE || d->too_small)
         return false;
-    }
     if (d->vls != NULL && d->vls->ports != d->ni.num_ports + 1u)
         sm_lanes_free(d);
     if (d->vls == NULL) {
-        d->vls = xcalloc(1, sizeof(*d->vls) + (end + 7) / 8);
+        d->vls = xcalloc(1, sizeof(*d->vls) + (bits + 7) / 8);
         d->vls->ports = d->ni.num_ports + 1u;
     }
     if (d->vls->lanes < lanes) {
         forget(d->vls);
         d->vls->lanes = (uint8_t)lanes;
     }
-    if (*cursor == 0 && d->vls->settled)
-        *cursor = end;
-    else if (*cursor == 0)
-        d->vls->settled = true; // unless something turns out not to be
-    while (*cursor < end) {
-        uint32_t i = (*cursor)++;
-        struct unit u = unit_of(d->vls, i);
-        if (is_ok(d->vls, i) || !concerns(d, &u))
-            continue;
-        item(d, i, &u, it);
-        return true;
+    return true;
+}
+
+// The first unit from *i on that is not known to be right.
+static bool find_unit(const struct sm_dev *d, uint32_t *i, struct unit *ret)
+{
+    for (uint32_t end = sm_lanes_units(d); *i < end; ++*i) {
+        *ret = unit_of(d->vls, *i);
+        if (!is_ok(d->vls, *i) && concerns(d, ret))
+            return true;
     }
     return false;
+}
+
+bool sm_lanes_needed(struct sm *sm)
+{
+    for (uint32_t k = 0; k < sm->num_dev && lanes_of(sm->next_tables) > 1; k++) {
+        struct sm_dev *d = sm->dev[k];
+        struct unit u;
+        uint32_t i = 0;
+        if (!prepare(sm, d) || d->vls->settled)
+            continue;
+        if (find_unit(d, &i, &u))
+            return true;
+        d->vls->settled = true;
+    }
+    return false;
+}
+
+// The device's next question.
+bool sm_lanes_next(struct sm *sm, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
+{
+    struct unit u;
+    if ((*cursor == 0 && !prepare(sm, d)) || d->vls == NULL || (*cursor == 0 && d->vls->settled))
+        return false;
+    if (*cursor == 0)
+        d->vls->settled = true; // unless something turns out not to be
+    if (!find_unit(d, cursor, &u))
+        return false;
+    item(d, (*cursor)++, &u, it);
+    return true;
 }
 
 static bool mend(const struct sm_dev *d, const struct unit *u, unsigned lanes, const uint8_t *data,
@@ -549,7 +570,8 @@ void sm_lanes_publish(struct sm *sm)
     const struct route_plan *plan = sm_route_plan(sm);
     uint32_t n = f->num_switches, changed = 0, stale = plan != NULL ? plan->num_stale : 0;
 
-    sm->lanes_kept = false;                                    // from here on the tables say it
+    sm->lanes_kept = false; // from here on the tables say it
+    sm->levels_moved = s.was != s.now;
     if (s.was == s.now || (first && sm_route_found_blank(sm))) // nobody has a path yet
         return;
     uint32_t *old = old_numbers(first ? f : sm->fabric, f);

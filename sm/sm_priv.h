@@ -290,6 +290,7 @@ struct sm {
     mono_t pass_heard; // the last answer to one of them
     bool config_running, config_done, tables_done;
     bool lanes_wait;              // for the end of configuring, to be written then
+    bool levels_moved;            // the tables in force have other lanes than those before
     bool lanes_kept;              // the last run's tables had lanes: hosts use their levels
     struct {                      // sl2vl.c: lanes of the tables, as they stand in the database
         uint8_t *text;
@@ -471,7 +472,7 @@ void sm_set_refused(struct sm *sm, struct sm_dev *d, unsigned num, uint8_t metho
                     const struct mad_result *r);
 // sl2vl.c
 uint8_t sm_lanes_allowed(const struct sm *sm); // for the routing
-bool sm_lanes_needed(const struct sm *sm);     // whether the phase "lanes" has anything to look at
+bool sm_lanes_needed(struct sm *sm);           // whether the phase "lanes" has anything to ask
 void sm_lanes_begin(struct sm *sm);            // the sweep has been read: what devices have lost is forgotten
 uint32_t sm_lanes_units(const struct sm_dev *d);
 #define SM_LANES_TAG 0x10000000u // in the tags of what this asks
