@@ -244,7 +244,7 @@ static bool concerns(const struct sm_dev *d, const struct unit *u)
 static void item(const struct sm_dev *d, uint32_t i, const struct unit *u, struct sm_item *it)
 {
     bool sw = dev_is_switch(d);
-    *it = (struct sm_item){.tag = SM_LANES_TAG | i, .method = MAD_METHOD_GET, .port = sw ? 0 : u->out};
+    *it = (struct sm_item){.tag = i, .method = MAD_METHOD_GET, .port = sw ? 0 : u->out};
     if (u->arb) {
         it->attr_id = MAD_ATTR_VL_ARBITRATION_TABLE;
         it->attr_mod = (u->block + 1u) << 16 | (sw ? u->out : 0);

@@ -475,7 +475,6 @@ uint8_t sm_lanes_allowed(const struct sm *sm); // for the routing
 bool sm_lanes_needed(struct sm *sm);           // whether the phase "lanes" has anything to ask
 void sm_lanes_begin(struct sm *sm);            // the sweep has been read: what devices have lost is forgotten
 uint32_t sm_lanes_units(const struct sm_dev *d);
-#define SM_LANES_TAG 0x10000000u // in the tags of what this asks
 bool sm_lanes_next(struct sm *sm, struct sm_dev *d, uint32_t *cursor, struct sm_item *it);
 void sm_lanes_answer(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r);
 void sm_lanes_free(struct sm_dev *d);

@@ -317,6 +317,27 @@ static void test_any(void **state)
     }
 }
 
+// LIDs by the range are an adapter's; the level to the manager every end port has, and no external one.
+static void test_lmc_and_level(void **state)
+{
+    static const enum portcfg_kind kind[] = {PORTCFG_END, PORTCFG_SWITCH0, PORTCFG_SWITCH0_ENHANCED,
+                                             PORTCFG_SWITCH_EXTERNAL};
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct mad_port_info now = other(), want;
+        struct sm_opts o = opts();
+        struct portcfg_in in = {.kind = kind[i], .now = &now, .lid = 8, .sm_lid = 1, .sm_sl = 5, .lmc = 3};
+        uint32_t fields = portcfg_want(&in, &o, &want);
+        assert_int_equal(want.lmc, kind[i] == PORTCFG_END               ? 3
+                                   : kind[i] == PORTCFG_SWITCH_EXTERNAL ? now.lmc
+                                                                        : 0);
+        assert_int_equal(want.master_sm_sl, kind[i] == PORTCFG_SWITCH_EXTERNAL ? now.master_sm_sl : 5);
+        assert_int_equal(!!(fields & PORTCFG_MASTER_SM_SL), kind[i] != PORTCFG_SWITCH_EXTERNAL);
+        in.sm_sl = now.master_sm_sl;
+        assert_false(portcfg_want(&in, &o, &want) & PORTCFG_MASTER_SM_SL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,7 +346,7 @@ int main(void)
         cmocka_unit_test(test_live_link),     cmocka_unit_test(test_max_vls),
         cmocka_unit_test(test_mtu_never_0),   cmocka_unit_test(test_settled),
         cmocka_unit_test(test_not_kept_bits), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_any),
+        cmocka_unit_test(test_any),           cmocka_unit_test(test_lmc_and_level),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
