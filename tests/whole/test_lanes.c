@@ -14,6 +14,7 @@
 #include "fabric/builder.h"
 #include "lib/err.h"
 #include "lib/hash.h"
+#include "lib/rng.h"
 #include "lib/xalloc.h"
 #include "mad/mad.h"
 #include "tests/whole/meddler.h"
@@ -624,28 +625,58 @@ static void test_not_kept(void **state)
     rig_done(&r);
 }
 
-// Cables, switches and adapters that come and go; after each, no cycle.
+// One to three things at once: cables that are cut or mended, switches that are reset.
+static void some_faults(struct rig *r, struct rng *g)
+{
+    const struct fabric *f = r->plan;
+    for (unsigned n = 1 + rng_below(g, 3); n > 0; n--) {
+        uint64_t guid = fabric_switch(f, rng_below(g, f->num_switches))->guid;
+        unsigned port = 1 + rng_below(g, 4), what = rng_below(g, 5);
+        if (what == 0)
+            assert_int_equal(sim_switch_reboot(r->sim, guid), 0);
+        else
+            assert_int_equal(sim_link_set(r->sim, guid, port, what < 3), 0);
+        if (rng_below(g, 3) == 0)
+            rig_run(r, rng_below(g, 3000) * MONO_MS);
+    }
+}
+
+static void mend_all(struct rig *r)
+{
+    for (uint32_t sw = 0; sw < r->plan->num_switches; sw++)
+        for (unsigned port = 1; port <= 4; port++)
+            assert_int_equal(sim_link_set(r->sim, fabric_switch(r->plan, sw)->guid, port, true), 0);
+}
+
+// Faults at random on grids at random, restarts in between; no cycle whenever everybody is there.
 static void test_faults(void **state)
 {
-    struct rig r;
     (void)state;
-    init(&r, torus(5, 5), &(struct sim_opts){.sltovl_zero = true});
-    up(&r);
-    for (unsigned i = 0; i < 6; i++) {
-        uint64_t guid = fabric_switch(r.plan, (i * 7 + 3) % 25)->guid;
-        unsigned port = 1 + i % 4;
-        if (i % 3 == 2)
-            assert_int_equal(sim_switch_reboot(r.sim, guid), 0);
-        else
-            assert_int_equal(sim_link_set(r.sim, guid, port, false), 0);
-        rig_sweeps(&r, 1, 60);
-        rig_run(&r, 10 * MONO_S);
-        assert_true(rig_last(&r)->ok);
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct rig r;
+        struct rng g;
+        rng_init(&g, seed);
+        struct sim_opts o = {.sltovl_zero = rng_below(&g, 2), .optimized_sltovl = rng_below(&g, 2)};
+        init(&r, torus(3 + rng_below(&g, 3), 3 + rng_below(&g, 3)), &o);
+        r.opts.lmc = (uint8_t)rng_below(&g, 2);
+        up(&r);
+        for (unsigned i = 0; i < 6; i++) {
+            some_faults(&r, &g);
+            if (rng_below(&g, 6) == 0) {
+                rig_down(&r);
+                rig_up(&r);
+            }
+            rig_run(&r, 20 * MONO_S);
+            if (rig_last(&r)->ok && sm_fabric(r.sm)->num_nodes == r.plan->num_nodes)
+                judge(&r, NULL);
+        }
+        mend_all(&r);
+        rig_run(&r, 60 * MONO_S);
+        if (!rig_last(&r)->ok)
+            fail_msg("seed %llu: %s", (unsigned long long)seed, rig_last(&r)->text);
         judge(&r, NULL);
-        if (i % 2 == 0)
-            assert_int_equal(sim_link_set(r.sim, guid, port, true), 0);
+        rig_done(&r);
     }
-    rig_done(&r);
 }
 
 // Another engine would do it otherwise now, but the tables on the switches are ours and proved: they are
