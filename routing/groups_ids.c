@@ -284,7 +284,8 @@ static void carry_over(struct choosing *c)
     if (!sorted)
         qsort(c->pair, c->num_pairs, sizeof(*c->pair), pair_place_cmp);
     merge_pairs(c);
-    qsort_r(c->pair, c->num_pairs, sizeof(*c->pair), pair_cmp, c);
+    if (c->num_pairs > 0)
+        qsort_r(c->pair, c->num_pairs, sizeof(*c->pair), pair_cmp, c);
     for (uint32_t i = 0; i < c->num_pairs; i++)
         give(c, c->pair[i].set, c->old[c->pair[i].old].id);
     for (uint32_t i = 0; i < c->num_old; i++) {
