@@ -371,13 +371,13 @@ static bool choose(const struct rrail *r, uint32_t i, uint32_t k, bool later, ui
     return r->up[at + *ret_pick].port && (k > 0 || r->taken[at + *ret_pick] < r->quota[s]);
 }
 
-static void climb(struct rrail *r, const uint32_t *order, uint32_t k, bool later)
+static void climb(struct rrail *r, const uint32_t *order, uint32_t k, bool few, bool later)
 {
     const struct rgraph *g = r->g;
     for (uint32_t x = 0; x < r->n; x++) {
         for (uint32_t i = g->doff[order[x]]; i < g->doff[order[x] + 1]; i++) {
             uint32_t pick;
-            if (r->chain[k][i] == r->n || r->chain[k + 1][i] != r->n ||
+            if (g->d[i].few != few || r->chain[k][i] == r->n || r->chain[k + 1][i] != r->n ||
                 r->udeal[r->sw_at[r->chain[k][i]]] == 0)
                 continue;
             if (choose(r, i, k, later, &pick))
@@ -435,8 +435,8 @@ static void find_chains(struct rrail *r, const uint32_t *order)
     }
     for (uint32_t k = 0; k < r->levels; k++) {
         find_quotas(r, k);
-        climb(r, order, k, false);
-        climb(r, order, k, true);
+        for (unsigned pass = 0; pass < 4; pass++) // the many first: what is few takes what they leave
+            climb(r, order, k, pass >= 2, pass % 2 == 1);
     }
     for (uint32_t i = 0; i < g->doff[r->n]; i++) {
         extend(r, i);

@@ -7,6 +7,13 @@
 // what is few, or talks otherwise, does not skew the many. The further LIDs of an LMC range follow their
 // base.
 //
+// So the manager's own port, to which all hosts send what they ask, is off the ways of jobs where it is on a
+// host that its name tells apart: it leaves a hole among the compute hosts of its leaf, and rail.c deals
+// cables out to compute hosts first, so that it gets the one that its hole left. On a compute host it cannot
+// be: one LID has one way. Switches' own LIDs are dealt out one after the other, so that what the manager
+// sends them takes all cables in turn. Nothing hangs on who is manager at the time: numbers would change with
+// it.
+//
 // Where a leaf's hosts fill its cables up, each leaf begins at the same cable: any shift from leaf to leaf
 // then takes each once. Where they leave some over, numbers run on, so that all cables get a turn; where they
 // are more, so that it is not always the first cables that carry double. The same holds for pods and the
@@ -346,8 +353,10 @@ uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *
     count_adapters(&c, a);
     uint8_t *kind = ARENA_NEW_N(a, g->doff[g->n] + 1, uint8_t);
     for (uint32_t s = 0; s < g->n; s++) {
-        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++)
+        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
             kind[i] = (uint8_t)kind_of(&c, s, &g->d[i]);
+            g->d[i].few = kind[i] != KIND_COMPUTE;
+        }
     }
     find_slots(&c, kind, a);
     number_compute(g, &c, kind, a);
