@@ -43,7 +43,8 @@ struct sim_opts { // all zero is a strict fabric without latency
     bool port_state_table;  // switches have SwitchPortStateTable
     bool adaptive_routing;  // switches adapt, with so many groups each (0 = 1024, below 4096)
     uint16_t adaptive_groups;
-    bool adaptive_one_table; // their linear and adaptive tables are one
+    bool adaptive_one_table;      // their linear and adaptive tables are one
+    bool adaptive_all_transports; // they cannot leave any out
 };
 
 struct sim *sim_new(struct loop *l, const struct fabric *f, const struct sim_opts *o); // o may be NULL

@@ -32,12 +32,12 @@ static unsigned blocks(const struct sim_switch *w)
     return (w->lft_entries + MAD_AR_LFT_BLOCK - 1) / MAD_AR_LFT_BLOCK;
 }
 
-static void power_up(struct sim_adaptive *a, uint16_t cap)
+static void power_up(struct sim_adaptive *a, uint16_t cap, bool by_transport)
 {
     free(a->group);
     free(a->entry);
     free(a->written);
-    *a = (struct sim_adaptive){.info = {.by_transport_cap = 1,
+    *a = (struct sim_adaptive){.info = {.by_transport_cap = by_transport,
                                         .by_sl_cap = 1,
                                         .directions_sup = 1,
                                         .group_table_cap = 1,
@@ -52,7 +52,7 @@ void adaptive_make(struct sim *s, struct sim_switch *w, unsigned cap)
     if (cap == 0)
         return;
     w->adaptive = xcalloc(1, sizeof(*w->adaptive));
-    power_up(w->adaptive, (uint16_t)cap);
+    power_up(w->adaptive, (uint16_t)cap, !s->o.adaptive_all_transports);
 }
 
 void adaptive_new(struct sim *s, struct sim_switch *w)
@@ -64,7 +64,7 @@ void adaptive_new(struct sim *s, struct sim_switch *w)
 void adaptive_free(struct sim_switch *w)
 {
     if (w->adaptive)
-        power_up(w->adaptive, 0);
+        power_up(w->adaptive, 0, false);
     free(w->adaptive);
     w->adaptive = NULL;
 }
@@ -72,7 +72,7 @@ void adaptive_free(struct sim_switch *w)
 void adaptive_forget(struct sim_switch *w)
 {
     if (w->adaptive)
-        power_up(w->adaptive, w->adaptive->info.group_cap);
+        power_up(w->adaptive, w->adaptive->info.group_cap, w->adaptive->info.by_transport_cap);
 }
 
 // --- attributes ---
@@ -114,7 +114,8 @@ uint16_t adaptive_info_set(struct sim *s, struct sma_req *r)
     mad_adaptive_routing_info_decode(r->data, &want);
     if (r->am != MAD_AR_INFO_MOD || want.group_top >= a->info.group_cap || want.fr_en || want.rn_xmit_en ||
         want.pfrn_en || want.by_vl_en || want.hbf_en || want.whbf_en ||
-        want.sub_groups_active >= a->info.sub_groups_sup)
+        want.sub_groups_active >= a->info.sub_groups_sup ||
+        (want.transport_disable != 0 && !a->info.by_transport_cap))
         return MAD_STATUS_BAD_VALUE;
     a->info.ar_en = want.ar_en;
     a->info.group_top = want.group_top;

@@ -146,8 +146,7 @@ static void set_info(const struct sm_adaptive_dev *a, bool enable, uint16_t top,
     w.ar_en = enable;
     w.group_top = top;
     w.sub_groups_active = 0;
-    if (w.by_transport_cap) // order matters to UD and UC
-        w.transport_disable = MAD_AR_UD | MAD_AR_UC;
+    w.transport_disable = w.by_transport_cap ? MAD_AR_UD | MAD_AR_UC : 0; // order matters to these
     set(it, tag, MAD_ATTR_ADAPTIVE_ROUTING_INFO, MAD_AR_INFO_MOD);
     mad_adaptive_routing_info_encode(&w, it->data);
 }
@@ -274,7 +273,9 @@ static void quiet_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
         if (!good(p->sm, d, MAD_METHOD_GET, MAD_ATTR_ADAPTIVE_ROUTING_INFO, r))
             break;
         mad_adaptive_routing_info_decode(r->data, &a->info);
-        a->can = ADAPTIVE_CAN;
+        a->can = a->info.by_transport_cap ? ADAPTIVE_CAN : ADAPTIVE_LEFT;
+        if (a->can == ADAPTIVE_LEFT)
+            snprintf(a->why, sizeof(a->why), "cannot leave out UD and UC, whose packets must stay in order");
         if (a->info.ar_en && waves_follow(p->sm)) {
             set_info(a, false, a->info.group_top, TAG(OFF, 0), &it);
             sm_pass_send(p, d, &it);

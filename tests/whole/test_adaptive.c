@@ -633,6 +633,91 @@ static void drained(void **state)
     rig_done(&r);
 }
 
+// Packets of some transports must stay in order.
+static void all_or_nothing(void **state)
+{
+    struct rig r;
+    start(&r, "rail-64", (struct sim_opts){.adaptive_all_transports = true});
+    rig_up(&r);
+    rig_sweeps(&r, 1, 60);
+    assert_int_equal(enabled(&r), 0);
+    assert_int_equal(status(&r).left, r.plan->num_switches);
+    assert_true(finding(&r, "adaptive-not-kept"));
+    assert_int_equal(sets(&r), 0);
+    rig_judge(&r, NULL, 0);
+    rig_done(&r);
+}
+
+static bool is_ours(const uint8_t *mad)
+{
+    unsigned attr = (unsigned)mad[16] << 8 | mad[17];
+    return attr == attrs[0] || attr == attrs[1] || attr == attrs[2] || attr == attrs[3];
+}
+
+// A switch takes what it is told in silence: it is let be after a while.
+static bool is_swallowed(struct rig *r, const uint8_t *mad, const struct mad_addr *to)
+{
+    (void)r;
+    (void)to;
+    return is_ours(mad) && mad[7] == 2; // of two hops
+}
+
+static void silent_about_it(void **state)
+{
+    struct rig r;
+    start(&r, "rail-64", (struct sim_opts){0});
+    r.take_send = is_swallowed;
+    rig_up(&r);
+    rig_sweeps(&r, 1, 120);
+    calm_down(&r);
+    rig_judge(&r, NULL, 0);
+    unsigned on = enabled(&r);
+    struct sm_adaptive_status s = status(&r);
+    assert_int_equal(on, s.enabled);
+    assert_true(s.left > 0 && s.enabled > 0);
+    assert_true(finding(&r, "adaptive-not-kept"));
+    rig_done(&r);
+}
+
+// Answers of which bytes are others than were sent: whatever becomes of it, sweeps end and nothing breaks.
+static bool garble(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status)
+{
+    struct rng *rng = r->user;
+    uint8_t copy[MAD_SIZE];
+    if (status != 0 || !is_ours(mad) || rng_below(rng, 4) != 0)
+        return false;
+    memcpy(copy, mad, sizeof(copy));
+    for (unsigned i = 0; i < 4; i++)
+        copy[64 + rng_below(rng, 64)] = (uint8_t)rng_below(rng, 256);
+    rig_deliver(r, copy, from, status);
+    return true;
+}
+
+static void garbled(void **state)
+{
+    for (unsigned seed = 1; seed <= 6; seed++) {
+        struct rig r;
+        struct rng rng;
+        rng_init(&rng, seed);
+        start(&r, "rail-64", (struct sim_opts){0});
+        r.on_send = NULL;
+        r.in_order = true;
+        r.take_recv = garble;
+        r.user = &rng;
+        rig_up(&r);
+        rig_sweeps(&r, 1, 120);
+        uint64_t guid;
+        unsigned port;
+        pick_cable(&r, &guid, &port);
+        sim_link_set(r.sim, guid, port, false);
+        rig_sweeps(&r, 1, 120);
+        sim_link_set(r.sim, guid, port, true);
+        rig_sweeps(&r, 1, 120);
+        calm_down(&r);
+        rig_done(&r);
+    }
+}
+
 // Anything at any time: when it is quiet again all is as computed, and at no moment was a rule broken.
 static void storm(unsigned seed, const char *name, bool one_table)
 {
@@ -703,6 +788,9 @@ int main(void)
         cmocka_unit_test(given_up),
         cmocka_unit_test(interrupted),
         cmocka_unit_test(drained),
+        cmocka_unit_test(all_or_nothing),
+        cmocka_unit_test(silent_about_it),
+        cmocka_unit_test(garbled),
         cmocka_unit_test(storms),
     };
     return cmocka_run_group_tests_name("whole/adaptive", tests, NULL, NULL);
