@@ -39,6 +39,7 @@ struct mcast_job {
     uint64_t roots[MCAST_ROOTS_MAX];
     struct mcast_opts opts;
     struct mcast_tree *tree; // the result
+    struct mcast_proof verdict;
 };
 
 struct mcast_place { // of a member of an MLID
@@ -63,6 +64,7 @@ struct sm_mcast {
     bool again;              // there was another fabric while the job or a round ran
     struct mcast_job *ready; // done while a round ran
     bool wanted;             // a job, as soon as it is in nobody's way
+    bool refused;            // the last one's tree does not hold; until the fabric is another one
     mono_t wanted_since;
     struct loop_timer start;
     uint32_t jobs;

@@ -105,7 +105,24 @@ static void work(void *arg, struct par *par)
     const struct fabric *open = sm_drains_fabric(j->drains, j->fabric); // the tree keeps off, too
     (void)par;
     j->tree = mcast_tree_make(open, j->basis.tables, &j->opts);
+    mcast_verify(open, j->basis.tables, j->tree, j->needed, j->basis.proof, &j->verdict);
     fabric_unref(open);
+}
+
+// Whether the tree may be used: one that is known to wait in a circle may, where there is no better one.
+static bool holds(const struct mcast_job *j)
+{
+    const struct mcast_tree *t = j->tree;
+    return j->verdict.ok || (j->verdict.cycle && j->verdict.missing == 0 && (!t->proved || t->unicast_cycle));
+}
+
+static void refuse(struct sm_mcast *m, struct mcast_job *j)
+{
+    m->refused = true;
+    sm_event(j->sm, "multicast-refused", "error", "",
+             "the spanning tree that was made does not hold: %s; the switches keep the one that they have",
+             j->verdict.counter_example);
+    job_free(j);
 }
 
 static void plan_anew(struct sm_mcast *m, bool take);
@@ -117,6 +134,14 @@ static void done(void *arg)
     struct sm_mcast *m = j->sm->mcast;
 
     m->job = NULL;
+    if (!holds(j)) {
+        refuse(m, j);
+        if (m->again) {
+            m->again = false;
+            plan_anew(m, true);
+        }
+        return;
+    }
     if (m->again && !same_basis(m->sm, &j->basis, j->tree)) {
         job_free(j);
         m->again = false;
@@ -192,7 +217,7 @@ static void want(struct sm_mcast *m)
 
 void sm_mcast_tree_step(struct sm_mcast *m)
 {
-    if (m->tree == NULL && m->any_dirty && m->fabric != NULL && m->job == NULL && !m->wanted)
+    if (m->tree == NULL && !m->refused && m->any_dirty && m->fabric != NULL && m->job == NULL && !m->wanted)
         want(m);
     start(m);
 }
@@ -267,7 +292,7 @@ static void plan_anew(struct sm_mcast *m, bool take)
 {
     struct sm *sm = m->sm;
 
-    m->lacking = false;
+    m->lacking = m->refused = false;
     if (m->job != NULL) {
         m->again |= take;
         return;
