@@ -140,6 +140,8 @@ static void fill_path(const char *path, char *ret, size_t size)
     }
     if (strcmp(path, "/fabrics/{f}/routes") == 0)
         strcat(ret, "?from=gpu-0001%20mlx5_0&to=gpu-0008%20mlx5_7");
+    if (strcmp(path, "/fabrics/{f}/export") == 0)
+        strcat(ret, "?format=json");
 }
 
 static const json_t *schema_of(const json_t *op, const char *status)
