@@ -15,6 +15,7 @@
 //     pass.c      one request stream per device, many devices at once: what programming is made of
 //     program.c   phases "configure", "lanes", "tables", "links", "hosts"
 //     sl2vl.c     what phase "lanes" writes: which lane a service level goes by
+//     lanes.c     lanes as hosts know them: kept over restarts, told anew when they change
 //     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
 //     blueprint.c what the fabric is meant to be: its state, what is asked of it, kept
 //     learn.c     on the worker: the next blueprint and the ideal tables for it
