@@ -485,6 +485,7 @@ bool sm_lanes_is_known(const struct sm_dev *d, uint32_t unit);
 void sm_lanes_item(const struct sm_dev *d, uint32_t unit, struct sm_item *it);
 bool sm_lanes_drifted(struct sm *sm, struct sm_dev *d, uint32_t unit, const uint8_t *data, char *what,
                       unsigned long size);
+// lanes.c
 // The database: what stood there when the manager began, for the switches of f (NULL: nothing); what is to be
 // there (size 0: nothing).
 void sm_lanes_load(struct sm *sm);
