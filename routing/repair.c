@@ -305,7 +305,7 @@ int route_repair_avoiding(const struct route_base *b, const struct fabric *live,
     arena_free(a);
     if (b->ideal->lanes) {
         const struct fabric *open = x && x->any ? ravoid_fabric(x) : fabric_ref(live);
-        int rc = rrepair_lanes(b, open, par, &r, e);
+        int rc = rrepair_lanes(b, open, x && x->sunk ? x->depth : NULL, par, &r, e);
         fabric_unref(open);
         if (rc == 0)
             *ret = r;

@@ -303,7 +303,7 @@ void ravoid_hops(const struct rlive *v, uint32_t t, uint32_t *cost, uint32_t *wo
         uint32_t x = work[i];
         for (uint32_t k = g->goff[x]; k < g->goff[x + 1]; k++) {
             uint32_t w = g->g[k].peer;
-            if (cost[w] != RCOST_NONE || rbarred(v, w, x, t))
+            if (cost[w] != RCOST_NONE || rbarred(v->depth, w, x, t))
                 continue;
             cost[w] = cost[x] + 1;
             work[n++] = w;

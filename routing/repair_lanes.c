@@ -51,13 +51,13 @@ static int by_updn(const struct route_base *b, const struct fabric *live, struct
     return rc;
 }
 
-int rrepair_lanes(const struct route_base *b, const struct fabric *live, struct par *par,
-                  struct route_result *r, struct err *e)
+int rrepair_lanes(const struct route_base *b, const struct fabric *live, const uint32_t *depth,
+                  struct par *par, struct route_result *r, struct err *e)
 {
     struct fabric_lanes *l;
     struct err cause = {0};
-    int rc =
-        rsssp_mend(b->f, b->ideal, live, r->tables, rsssp_lanes(live, &b->opts), &l, &r->lanes_moved, &cause);
+    int rc = rsssp_mend(b->f, b->ideal, live, depth, r->tables, rsssp_lanes(live, &b->opts), &l,
+                        &r->lanes_moved, &cause);
     if (rc) {
         struct err again = {0};
         rc = anew(b, live, par, &cause, r, &again);

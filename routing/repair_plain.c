@@ -11,7 +11,7 @@ static uint8_t heaviest(const struct rrepair *r, uint32_t s, uint32_t cost)
     uint8_t port = LFT_DROP;
     uint64_t best = 0;
     for (uint32_t i = g->goff[s]; i < g->goff[s + 1]; i++) {
-        if (r->rc.cost[g->g[i].peer] != cost || rbarred(r->v, s, g->g[i].peer, r->t))
+        if (r->rc.cost[g->g[i].peer] != cost || rbarred(r->v->depth, s, g->g[i].peer, r->t))
             continue;
         for (uint32_t k = 0; k < g->g[i].num_ports; k++) {
             uint8_t p = g->ports[g->g[i].first_port + k];
@@ -47,7 +47,7 @@ void rrepair_minhop(struct rrepair *r, uint16_t lid, uint32_t t)
         if (s == t || r->rc.cost[s] == RCOST_NONE)
             continue;
         uint32_t w = rideal_next(v, s, lid);
-        bool keep = w != ID_NONE && r->rc.cost[w] < r->rc.cost[s] && !rbarred(v, s, w, t);
+        bool keep = w != ID_NONE && r->rc.cost[w] < r->rc.cost[s] && !rbarred(v->depth, s, w, t);
         put_counted(r, s, keep ? rideal(v, s, lid) : heaviest(r, s, r->rc.cost[s] - 1));
     }
 }
@@ -73,7 +73,7 @@ void rrepair_found(struct rrepair *r, uint16_t lid, uint32_t t, uint8_t port)
             r->rc.key[w] = 1;
             path[n++] = w;
             uint32_t next = rideal_next(v, w, lid);
-            w = next != ID_NONE && rbarred(v, w, next, t) ? ID_NONE : next;
+            w = next != ID_NONE && rbarred(v->depth, w, next, t) ? ID_NONE : next;
         }
         uint32_t c = w == ID_NONE ? RCOST_NONE : cost[w];
         while (n > 0 && c != RCOST_NONE)

@@ -102,8 +102,9 @@ void rrepair_minhop(struct rrepair *r, uint16_t lid, uint32_t t);
 void rrepair_found(struct rrepair *r, uint16_t lid, uint32_t t, uint8_t port);
 
 // repair_lanes.c: gives lanes to what was repaired, or computes anew; on an error r->tables is gone.
-int rrepair_lanes(const struct route_base *b, const struct fabric *live, struct par *par,
-                  struct route_result *r, struct err *e);
+// depth: as in rlive.
+int rrepair_lanes(const struct route_base *b, const struct fabric *live, const uint32_t *depth,
+                  struct par *par, struct route_result *r, struct err *e);
 
 // What the ideal says; LFT_DROP for what it does not know.
 static inline uint8_t rideal(const struct rlive *v, uint32_t s, uint16_t lid)
@@ -154,12 +155,5 @@ void ravoid_sink(const struct route_avoid *x, uint32_t *by_pos, uint32_t n);    
 void ravoid_prune(const struct route_avoid *x, struct rgraph *g, struct arena *a); // without avoided cables
 const struct fabric *ravoid_fabric(const struct route_avoid *x); // without spared cables; one reference
 void ravoid_hops(const struct rlive *v, uint32_t t, uint32_t *cost, uint32_t *work);
-
-// Without an order of switches: whether w is no next hop from s towards t, as it is sunk and would be passed.
-static inline bool rbarred(const struct rlive *v, uint32_t s, uint32_t w, uint32_t t)
-{
-    const uint32_t *d = v->depth;
-    return d && d[w] > 0 && w != t && d[s] <= d[w] && d[t] <= d[w];
-}
 
 #endif

@@ -23,7 +23,7 @@ struct rdest {
     uint8_t port;       // of the switch it hangs on; 0: that switch itself
     uint8_t lid_offset; // within an LMC range
     bool is_host;
-    bool few; // rail: not a compute host's, and gives way to these
+    bool few;      // rail: not a compute host's, and gives way to these
     uint32_t slot; // position among the ports of its switch that lead to no switch, used or not
     uint32_t seq;  // what the modulo is taken of; see number.c
 };
@@ -159,17 +159,20 @@ void rfill_general(struct rgraph *g, const struct rorder *o, enum route_engine e
 int rsssp_compute(const struct rgraph *g, const struct rorder *o, const struct route_opts *opts,
                   struct arena *a, struct fabric_tables *t, char *why, size_t size, struct err *e);
 
-// Whether auto does better with sssp than with updn: no tree, not tiny nor huge, no roots given, and every
-// cable between switches has LANES_MAX lanes, so that repairs have room. Its computation may find too few all
-// the same: then updn it is, and `why` has to say so.
-bool rsssp_suits(const struct rgraph *g, const struct rorder *o, const struct route_opts *opts);
 // Lanes for tables t of the live fabric that keep to the ideal ones of `was`, which have lanes: a new
 // reference. Pairs whose paths are as they were keep their lanes, others where that can be, for which entries
 // of t that are not the ideal's may change; *ret_moved: pairs that do not. -ENOSPC when lanes 0 .. max - 1 do
 // not suffice so (all anew may need fewer), -EINVAL when entries lead astray; *e says it. See sssp_mend.c.
+// depth: per live switch, 0 or how deep it is sunk (rbarred()); NULL: none is.
 int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, const struct fabric *live,
-               struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret, uint64_t *ret_moved,
-               struct err *e);
+               const uint32_t *depth, struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret,
+               uint64_t *ret_moved, struct err *e);
+// Without an order of switches: whether w is no next hop from s towards t, as it is sunk (repair_avoid.c) and
+// would be passed.
+static inline bool rbarred(const uint32_t *depth, uint32_t s, uint32_t w, uint32_t t)
+{
+    return depth && depth[w] > 0 && w != t && depth[s] <= depth[w] && depth[t] <= depth[w];
+}
 // Which pairs of switches may not go by their lane of `old` over tables t any more, while t's own lanes are
 // in use by all, since some of them would close a cycle: a bit [a * switches + b] for each, both ways round
 // (room for all, zero before); their number. NULL for either lanes: all is lane 0.

@@ -33,8 +33,6 @@
 
 #include "lib/err.h"
 
-#define SUITS_LEAST 8  // switches: with fewer there is little to gain
-#define SUITS_MOST 512 // about four seconds
 #define ATTEMPTS 4     // with other roots, where lanes do not suffice by a few
 #define NEAR 3
 #define SWITCHES_MAX 16384 // a byte and a half for each pair
@@ -66,19 +64,6 @@ uint32_t rsssp_lanes(const struct fabric *f, const struct route_opts *opts)
     const struct port *least;
     uint32_t max = lanes_there(f, &least);
     return opts->lanes != 0 && opts->lanes < max ? opts->lanes : max;
-}
-
-// Grids, cubes, dragonflies and random graphs get two to ten times the throughput of updn's from it when all
-// send to all, at the price of lanes: devices that have some to spare, hosts that ask before they send.
-bool rsssp_suits(const struct rgraph *g, const struct rorder *o, const struct route_opts *opts)
-{
-    const struct port *least;
-    uint32_t tiered = 0;
-    for (uint32_t s = 0; s < g->n; s++)
-        tiered += o->tiered[g->comp[s]];
-    if (g->n < SUITS_LEAST || g->n > SUITS_MOST || tiered * 2 > g->n || opts->num_roots > 0)
-        return false;
-    return rsssp_lanes(g->f, opts) == LANES_MAX && lanes_there(g->f, &least) == LANES_MAX;
 }
 
 static int too_few(const struct fabric *f, uint32_t needed, uint32_t max, const struct port *least,

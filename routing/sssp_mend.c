@@ -186,11 +186,11 @@ static void add_ends(struct smend *m)
 }
 
 int rsssp_mend(const struct fabric *was, const struct fabric_tables *ideal, const struct fabric *live,
-               struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret, uint64_t *ret_moved,
-               struct err *e)
+               const uint32_t *depth, struct fabric_tables *t, uint32_t max, struct fabric_lanes **ret,
+               uint64_t *ret_moved, struct err *e)
 {
     struct arena *a = arena_new();
-    struct smend m = {.was = was, .f = live, .ideal = ideal, .t = t};
+    struct smend m = {.was = was, .f = live, .depth = depth, .ideal = ideal, .t = t};
     struct rgraph g;
     uint64_t moved = 0;
     rgraph_build(live, a, &g);

@@ -124,6 +124,7 @@ void sreserve(struct slayers *k, struct arena *a); // see sssp_reserve.c
 
 struct smend {
     const struct fabric *was, *f;
+    const uint32_t *depth; // per switch: 0, or how deep it is sunk (repair_avoid.c); NULL: none is
     const struct fabric_tables *ideal;
     struct fabric_tables *t; // the repaired ones
     struct sgraph x;

@@ -139,7 +139,8 @@ static uint32_t list_ways(const struct rehome *r, uint32_t s, struct choice *lis
     uint32_t n = 0;
     for (uint32_t c = x->off[s]; c < x->off[s + 1]; c++) {
         uint32_t hops = arrives(r, x->peer[c]);
-        if (hops == ID_NONE || (c != r->next[s] && hops + 1 > r->dist[s] + STRETCH))
+        if (hops == ID_NONE || rbarred(r->m->depth, x->sw[s], x->sw[x->peer[c]], x->sw[r->t]) ||
+            (c != r->next[s] && hops + 1 > r->dist[s] + STRETCH))
             continue;
         struct choice w = {c, hops, weight(r, s, heaviest(r, s, c))};
         uint32_t i = n++;

@@ -177,7 +177,7 @@ static void look(struct drill *d, const struct fabric *live, const port_id *port
 
     proved(d, live, r.tables);
     d->reordered += r.reordered;
-    carried |= r.replaced || r.tables->lanes != NULL; // lanes: kept off what is spared, no more
+    carried |= r.replaced;
     for (uint32_t lid = 1; lid <= live->top_lid; lid++) {
         if (live->lid_port[lid] == ID_NONE || home(live, (uint16_t)lid) == ID_NONE)
             continue;
