@@ -232,7 +232,7 @@ static const struct resource *find(struct request *r, const char **ret_fabric)
     if (r->allow[0] != 0)
         answer_problem(r, 405, "%.20s is not for this resource; it takes %s", r->method, r->allow);
     else
-        answer_problem(r, 404, "no such resource; " API_BASE "/openapi.json lists them");
+        answer_problem(r, 404, "no resource \"%.100s\"; " API_BASE "/openapi.json lists them", r->raw);
     return NULL;
 }
 

@@ -137,16 +137,16 @@ void help_markdown(struct out *o)
 static void completion_words(struct buf *b)
 {
     buf_puts(b, "    local first=\"");
-    const char *before = "";
     for (const struct command_row *c = command_rows; c->name; c++) {
+        const struct command_row *same = command_rows;
         size_t n = strcspn(c->name, " ");
-        if (strncmp(before, c->name, n) == 0 && before[n] == ' ')
-            continue;
-        buf_printf(b, "%s%.*s", before[0] ? " " : "", (int)n, c->name);
-        before = c->name;
+        while (strncmp(same->name, c->name, n) != 0 || strcspn(same->name, " ") != n)
+            same++;
+        if (same == c)
+            buf_printf(b, "%s%.*s", c > command_rows ? " " : "", (int)n, c->name);
     }
     buf_puts(b, "\"\n    local -A second=(");
-    before = "";
+    const char *before = "";
     for (const struct command_row *c = command_rows; c->name; c++) {
         size_t n = strcspn(c->name, " ");
         if (c->name[n] == 0)
@@ -227,7 +227,8 @@ void help_completion(struct out *o)
                 "        esac\n"
                 "    done\n"
                 "    local name=${words[0]}\n"
-                "    [ -n \"$name\" ] && [ -n \"${second[$name]}\" ] && name=\"$name ${words[1]}\"\n"
+                "    [ ${#words[@]} -gt 1 ] && [ -n \"${options[$name ${words[1]}]+x}\" ] && name=\"$name "
+                "${words[1]}\"\n"
                 "    if [[ $cur == -* ]]; then\n"
                 "        [ -n \"$name\" ] && all=\"$all ${options[$name]}\"\n"
                 "        COMPREPLY=($(compgen -W \"$all\" -- \"$cur\"))\n"
@@ -235,8 +236,10 @@ void help_completion(struct out *o)
                 "        COMPREPLY=($(compgen -W \"$first\" -- \"$cur\"))\n"
                 "    elif [ ${#words[@]} -eq 1 ] && [ -n \"${second[${words[0]}]}\" ]; then\n"
                 "        COMPREPLY=($(compgen -W \"${second[${words[0]}]}\" -- \"$cur\"))\n"
-                "    elif [ \"$name\" = \"route compute\" ]; then\n"
-                "        compopt -o default\n"
+                "    else\n"
+                "        case $name in\n"
+                "        route* | whatif | export | blueprint*) compopt -o default ;;\n"
+                "        esac\n"
                 "    fi\n"
                 "}\n"
                 "complete -F _weft weft\n");

@@ -1,7 +1,7 @@
 # bash completion of weft; made by: weft help --completion
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
-    local first="status node port link link node drain route whatif reroute blueprint resweep export event sweep finding group sim mad api help"
+    local first="status node port link drain route whatif reroute blueprint resweep export event sweep finding group sim mad api help"
     local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
     local -A options=(
         ["status"]="--watch --wait"
@@ -99,7 +99,7 @@ _weft() {
         esac
     done
     local name=${words[0]}
-    [ -n "$name" ] && [ -n "${second[$name]}" ] && name="$name ${words[1]}"
+    [ ${#words[@]} -gt 1 ] && [ -n "${options[$name ${words[1]}]+x}" ] && name="$name ${words[1]}"
     if [[ $cur == -* ]]; then
         [ -n "$name" ] && all="$all ${options[$name]}"
         COMPREPLY=($(compgen -W "$all" -- "$cur"))
@@ -107,8 +107,10 @@ _weft() {
         COMPREPLY=($(compgen -W "$first" -- "$cur"))
     elif [ ${#words[@]} -eq 1 ] && [ -n "${second[${words[0]}]}" ]; then
         COMPREPLY=($(compgen -W "${second[${words[0]}]}" -- "$cur"))
-    elif [ "$name" = "route compute" ]; then
-        compopt -o default
+    else
+        case $name in
+        route* | whatif | export | blueprint*) compopt -o default ;;
+        esac
     fi
 }
 complete -F _weft weft
