@@ -566,6 +566,14 @@ void sm_unlink(struct sm *sm, struct sm_dev *d, unsigned num)
     sm_touch(sm, z);
 }
 
+// Somebody else answers behind the port than did before: it may be the same switch, that showed another GUID
+// for a while and was written to under that.
+static void distrust(const struct sm_port *p, struct sm_dev *now)
+{
+    if (p->last_peer != 0 && p->last_peer != now->guid && dev_is_switch(now) && now->lft == DEV_LFT_SHADOW)
+        now->lft = DEV_LFT_UNKNOWN;
+}
+
 // Joins from[num] and to[far]; false when either end is taken or it is no proper link.
 static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev *to, unsigned far)
 {
@@ -591,6 +599,8 @@ static bool join(struct sm *sm, struct sm_dev *from, unsigned num, struct sm_dev
         return false;
     }
     a->excluded = z->excluded = PORT_INCLUDED;
+    distrust(a, to);
+    distrust(z, from);
     a->last_peer = to->guid;
     z->last_peer = from->guid;
     a->peer = to->index;
