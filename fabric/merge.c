@@ -29,6 +29,7 @@ struct merging {
     struct both *node;
     uint32_t n;
     struct builder *b;
+    bool *silent;      // per node of known, under MERGE_LIVE; NULL otherwise
     uint8_t *lid_seen; // a bit per LID that a seen port has
     struct end *end;
     uint32_t num_ends, cap_ends;
@@ -109,10 +110,63 @@ static bool may_come(enum merge_rule rule, const struct fabric *known, const str
     return false;
 }
 
-// A link of the known fabric, under MERGE_LIVE: only those of end nodes that are missing now, at their place.
-static bool keeps_link(const struct merging *m, const struct both *a, const struct both *z)
+// --- up, and silent ---
+
+static bool is_silent(const struct fabric *known, const struct fabric *seen, const struct port *k)
+{
+    const struct port *s = counterpart(seen, known, k);
+    return s != NULL && s->excluded == PORT_EXCLUDED_PEER_SILENT;
+}
+
+// Whether n, which is not seen, has a cable to somebody who is.
+static bool touches_seen(const struct fabric *known, const struct fabric *seen, const struct node *n)
+{
+    for (unsigned num = 1; num <= n->num_ports; num++) {
+        const struct node *z = fabric_peer_node(known, fabric_port(known, fabric_port_at(known, n, num)));
+        if (z != NULL && fabric_by_guid(seen, z->guid) != NULL)
+            return true;
+    }
+    return false;
+}
+
+bool *fabric_silent(const struct fabric *known, const struct fabric *seen)
+{
+    bool *silent = xcalloc(known->num_nodes + 1, sizeof(*silent));
+    uint32_t *list = xreallocarray(NULL, known->num_nodes + 1, sizeof(*list)), n = 0;
+
+    for (uint32_t i = 0; i < known->num_ports; i++) {
+        const struct port *p = &known->port[i];
+        if (!port_valid(p->peer) || !is_silent(known, seen, &known->port[p->peer.i]) || silent[p->node.i] ||
+            fabric_by_guid(seen, known->node[p->node.i].guid) != NULL)
+            continue;
+        silent[p->node.i] = true;
+        list[n++] = p->node.i;
+    }
+    for (uint32_t done = 0; done < n; done++) {
+        const struct node *x = &known->node[list[done]];
+        for (unsigned num = 1; x->type == NODE_SWITCH && num <= x->num_ports; num++) {
+            const struct node *z = fabric_peer_node(known, fabric_port(known, fabric_port_at(known, x, num)));
+            if (z == NULL || silent[z - known->node] || fabric_by_guid(seen, z->guid) != NULL ||
+                touches_seen(known, seen, z))
+                continue;
+            silent[z - known->node] = true;
+            list[n++] = (uint32_t)(z - known->node);
+        }
+    }
+    free(list);
+    return silent;
+}
+
+// A link of the known fabric, under MERGE_LIVE, at p: only those of end nodes that are missing now, at their
+// place, and those of silent nodes that are not seen to be down.
+static bool keeps_link(const struct merging *m, const struct both *a, const struct both *z,
+                       const struct port *p)
 {
     if (m->rule != MERGE_LIVE || m->seen == NULL)
+        return true;
+    bool a_silent = m->silent[a->known - m->known->node], z_silent = m->silent[z->known - m->known->node];
+    if ((a_silent && (z->seen == NULL || is_silent(m->known, m->seen, &m->known->port[p->peer.i]))) ||
+        (z_silent && (a->seen == NULL || is_silent(m->known, m->seen, p))))
         return true;
     const struct both *end = a->known->type != NODE_SWITCH ? a : z, *place = end == a ? z : a;
     return end->known->type != NODE_SWITCH && place->known->type == NODE_SWITCH && place->seen != NULL;
@@ -196,7 +250,7 @@ static void list_nodes(struct merging *m)
     for (uint32_t i = 0; m->known && i < m->known->num_nodes; i++) {
         const struct node *k = &m->known->node[i];
         const struct node *s = m->seen != NULL ? fabric_by_guid(m->seen, k->guid) : NULL;
-        bool stays = m->rule != MERGE_LIVE || m->seen == NULL || k->type != NODE_SWITCH;
+        bool stays = m->silent == NULL || k->type != NODE_SWITCH || m->silent[i];
         if (s == NULL ? stays : !may_come(m->rule, m->known, m->seen, s))
             m->node[m->n++] = (struct both){.guid = k->guid, .known = k};
     }
@@ -319,7 +373,7 @@ static void add_links(struct merging *m, const struct fabric *f)
             continue;
         if (f == m->known && ((a->seen && !a->known) || (z->seen && !z->known))) // another kind of node now
             continue;
-        if (f == m->known ? !keeps_link(m, a, z)
+        if (f == m->known ? !keeps_link(m, a, z, p)
                           : m->known != NULL && !may_link(m->rule, m->known, m->seen, p))
             continue;
         if (builder_link(m->b, a->id, p->num, z->id, f->port[p->peer.i].num) == 0) {
@@ -392,6 +446,8 @@ const struct fabric *fabric_merge_by(enum merge_rule rule, const struct fabric *
     if (rule != MERGE_LIVE && known != NULL && seen != NULL && !is_news(rule, known, seen))
         return fabric_ref(known);
     m.b = builder_new();
+    if (rule == MERGE_LIVE && known != NULL && seen != NULL)
+        m.silent = fabric_silent(known, seen);
     list_nodes(&m);
     mark_lids(&m);
     for (uint32_t i = 0; i < m.n; i++)
@@ -406,6 +462,7 @@ const struct fabric *fabric_merge_by(enum merge_rule rule, const struct fabric *
     set_sm_port(&m);
     free(m.end);
     free(m.node);
+    free(m.silent);
     free(m.lid_seen);
     return builder_seal(m.b, seen ? seen->generation : known->generation, NULL);
 }

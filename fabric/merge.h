@@ -21,11 +21,17 @@ enum merge_rule {
     MERGE_FIXED, // known as it is, with the LIDs and PortGUIDs that its ports are seen to have
     MERGE_HOSTS, // besides, host adapters that are new, on leaf switches of known, at ports that have no
                  // cable there
-    MERGE_LIVE,  // seen as it is; besides, end nodes of known that are missing in seen, where the switch
-                 // that they hang on is seen and nobody else has their place
+    MERGE_LIVE,  // seen as it is; besides, what is silent (fabric_silent()) with its cables, but for those
+                 // that are seen to be down; and end nodes of known that are missing in seen, where the
+                 // switch that they hang on stays and nobody else has their place
 };
 const struct fabric *fabric_merge_by(enum merge_rule rule, const struct fabric *known,
                                      const struct fabric *seen);
+
+// Per node of known: it is missing in seen though a cable of it is up there, and nobody answers behind that
+// (PORT_EXCLUDED_PEER_SILENT): traffic may well go through it. Also what hangs on such nodes alone, which
+// nobody could see. To be freed. Any thread; O(ports).
+bool *fabric_silent(const struct fabric *known, const struct fabric *seen);
 
 // f with the LIDs that its end ports have in `from` (by PortGUID, or where f does not know that by node and
 // number), the others without any: a file's LIDs are of the day when it was written. One reference.

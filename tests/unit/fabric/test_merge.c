@@ -449,6 +449,55 @@ static void test_live(void **state)
     fabric_unref(known);
 }
 
+// A switch whose cable is up and behind which nobody answers stays, with what hangs on it; not so the cable
+// of it that is down, nor one whose cables are all down.
+static void test_live_silent(void **state)
+{
+    (void)state;
+    struct builder *b = base_builder();
+    node_id second = add_switch(b, 0x60, 8, "second"), dead = add_switch(b, 0x70, 8, "dead");
+    node_id far = add_ca(b, 0x50, "far");
+    add_link(b, find(b, SPINE), 4, find(b, LEAF), 4);
+    add_link(b, find(b, SPINE), 5, second, 5);
+    add_link(b, find(b, SPINE), 6, dead, 6);
+    add_link(b, find(b, LEAF), 6, dead, 7);
+    add_link(b, second, 1, far, 1);
+    add_link(b, second, 6, dead, 8);
+    set_lid(b, far, 1, 9, 0, PORT_ACTIVE);
+    set_lid(b, second, 0, 8, 0, PORT_ACTIVE);
+    const struct fabric *known = builder_seal(b, 1, NULL);
+    for (int up = 1; up >= 0; up--) {
+        b = builder_from(known);
+        builder_remove(b, find(b, LEAF));
+        builder_remove(b, find(b, HOST));
+        builder_remove(b, find(b, OTHER));
+        builder_remove(b, find(b, 0x70));
+        if (up)
+            builder_exclude(b, find(b, SPINE), 3, PORT_EXCLUDED_PEER_SILENT);
+        const struct fabric *m = by_rule(MERGE_LIVE, known, b);
+        assert_int_equal(m->num_nodes, up ? 6 : 3);
+        assert_null(fabric_by_guid(m, 0x70));
+        assert_true(peer(m, SPINE, 3) == (up ? LEAF : 0));
+        assert_true(peer(m, SPINE, 4) == 0 && peer(m, SPINE, 6) == 0);
+        for (uint16_t lid = 1; lid <= 3; lid++) // leaf, host, other
+            assert_true(port_valid(fabric_by_lid(m, lid)) == up);
+        assert_true(!up || (peer(m, LEAF, 1) == HOST && peer(m, LEAF, 2) == OTHER));
+        fabric_unref(m);
+    }
+    b = builder_from(known); // what hangs on silent ones alone is out of sight; what does not is gone
+    for (uint64_t guid = 0x50; guid <= 0x70; guid += 0x10)
+        builder_remove(b, find(b, guid));
+    builder_remove(b, find(b, SPINE));
+    builder_exclude(b, find(b, LEAF), 3, PORT_EXCLUDED_PEER_SILENT);
+    const struct fabric *m = by_rule(MERGE_LIVE, known, b);
+    assert_true(peer(m, SPINE, 5) == 0x60 && peer(m, 0x60, 1) == 0x50);
+    assert_null(fabric_by_guid(m, 0x70));
+    assert_true(peer(m, LEAF, 3) == SPINE && peer(m, LEAF, 4) == 0);
+    assert_int_equal(at(m, 0x50, 1)->a.lid, 9);
+    fabric_unref(m);
+    fabric_unref(known);
+}
+
 // --- random ---
 
 static uint64_t next_random(uint64_t *x)
@@ -616,7 +665,8 @@ int main(void)
         cmocka_unit_test(test_lids),           cmocka_unit_test(test_names),
         cmocka_unit_test(test_sm_port),        cmocka_unit_test(test_lid_of_two),
         cmocka_unit_test(test_fixed),          cmocka_unit_test(test_not_hosts),
-        cmocka_unit_test(test_live),           cmocka_unit_test(test_random),
+        cmocka_unit_test(test_live),           cmocka_unit_test(test_live_silent),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
