@@ -381,3 +381,8 @@ void builder_sm_port(struct builder *b, node_id n, unsigned num)
     const struct port *p = port_get(b, n, num);
     b->sm_port = p ? (port_id){(uint32_t)(p - b->port)} : PORT_NONE;
 }
+
+void builder_numbers_from(struct builder *b, const struct fabric *known)
+{
+    b->known = known;
+}

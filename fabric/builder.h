@@ -7,7 +7,8 @@
 // thread-safe: one owner at a time; a builder shares nothing with the snapshot it started from.
 //
 // File map: builder.c gathers, builder_seal.c copies, indexes and reports, roles.c planes, roles of end nodes
-// and tiers, roles_hosts.c which adapters are one host's, roles_rails.c SUs and rails, findings.c.
+// and tiers, roles_hosts.c which adapters are one host's, roles_rails.c SUs and rails, roles_numbers.c
+// which of their numbers stay, findings.c.
 //
 // Findings of sealing: duplicate-guid, duplicate-lid, lid-not-unicast, unconnected-node, separate-part,
 // repeated-name, self-link, rail-miscabled, su-miscabled.
@@ -95,6 +96,11 @@ void builder_unlink(struct builder *b, node_id n, unsigned num);
 void builder_remove(struct builder *b,
                     node_id n); // the node and its links; ids of later nodes shift when sealed
 void builder_sm_port(struct builder *b, node_id n, unsigned num);
+// SUs and rails that `known` has too keep its numbers, by GUIDs of leaves and adapters, even where others
+// that it has are missing: there are gaps then, and num_sus and num_rails are the highest number and one. An
+// adapter without a cable keeps its rail. What is new is numbered behind. Borrowed until the builder is
+// sealed or freed; NULL: numbers are those of the fabric by itself.
+void builder_numbers_from(struct builder *b, const struct fabric *known);
 
 // Ends the builder: derives, seals, returns the snapshot with one reference. findings may be NULL. Never
 // fails: what is contradictory is a finding.

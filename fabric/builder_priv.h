@@ -23,6 +23,7 @@ struct builder {
     struct u64map by_guid;  // ID_NONE: removed
     struct u64map interned; // hash -> offset, of the strings added to this builder
     port_id sm_port;
+    const struct fabric *known; // whose numbers are kept, or NULL; borrowed
 };
 
 // A fabric in the making: the arrays are final in shape and place, the derived fields are being filled.
@@ -30,9 +31,10 @@ struct draft {
     struct fabric f;
     struct node *node; // f.node, f.port, writable
     struct port *port;
-    struct arena *arena;       // the snapshot's
-    struct arena *scratch;     // gone after sealing
-    struct findings *findings; // may be NULL
+    struct arena *arena;        // the snapshot's
+    struct arena *scratch;      // gone after sealing
+    struct findings *findings;  // may be NULL
+    const struct fabric *known; // whose numbers are kept, or NULL
 };
 
 // Each fills the derived fields it names, from those before it.
@@ -41,6 +43,19 @@ void roles_end_nodes(struct draft *d); // node.role of CAs and routers
 void roles_tiers(struct draft *d);     // node.tier and role of switches, num_tiers
 void roles_hosts(struct draft *d);     // node.host, num_hosts
 void roles_rails(struct draft *d);     // node.su, node.rail, port.rail, num_sus, num_rails
+
+struct number_vote {
+    uint32_t what;   // which thing
+    uint32_t number; // that one of its parts had
+    uint32_t count;  // used by numbers_keep()
+};
+struct number_votes {
+    struct number_vote *vote;
+    uint32_t n;
+};
+// Numbers of so many things, `known` of which are given out: that which most votes for a thing name, the
+// thing with more votes first; to the others, in order, those from `known` up. Without any vote 0, 1, …
+const uint32_t *numbers_keep(struct number_votes *v, uint32_t things, uint32_t known, struct arena *a);
 
 // An adapter's place in its host as its description says it: "gpu-0412 mlx5_3" is host "gpu-0412", index 3.
 struct adapter_name {

@@ -251,7 +251,7 @@ static void exclusions_report(struct draft *d)
 
 const struct fabric *builder_seal(struct builder *b, uint64_t generation, struct findings *ret_findings)
 {
-    struct draft d = {.arena = arena_new(), .scratch = arena_new(), .findings = ret_findings};
+    struct draft d = {.arena = arena_new(), .scratch = arena_new(), .findings = ret_findings, .known = b->known};
     d.f.generation = generation;
     arrays_copy(&d, b);
     strings_copy(&d, b);

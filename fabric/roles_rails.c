@@ -13,6 +13,11 @@
 //
 // Where hosts are not wired so (all adapters on one leaf), leaves have no rail, but adapters of hosts with
 // several still do: that of their index.
+//
+// All these are the numbers of a fabric by itself. Where another one is given whose numbers are to be kept
+// (builder_numbers_from()), each SU and each index of a profile has the number that most of its leaves have
+// there, or else most of its adapters; what is not there is numbered behind all that is. So what is away
+// leaves a gap, and nothing else moves into it.
 #include "fabric/builder_priv.h"
 
 #include <stdio.h>
@@ -38,12 +43,14 @@ struct leaf {
     uint32_t su;          // ID_NONE
     uint64_t key;         // what most ports on it have, KEY_NONE
     uint32_t votes, best; // ports with an index, and those with `key`
-    uint16_t rail;
+    uint16_t rail;        // place in its SU's profile; behind it where adapters have no names
+    uint16_t number;      // as which the rail is known
 };
 
 struct profile { // ascending
     uint64_t *key;
     uint32_t n;
+    const uint32_t *number; // by place, NULL: the place itself
 };
 
 struct su {
@@ -51,6 +58,7 @@ struct su {
     uint32_t spread_ports, spread_leaves; // of hosts with several ports here: ports, and leaves they are on
     struct profile own;                   // keys of its leaves
     const struct profile *profile;        // numbers them; NULL: not wired by rails
+    uint32_t number;                      // as which it is known
 };
 
 struct rails {
@@ -63,7 +71,8 @@ struct rails {
     uint32_t num_leaves;
     struct su *su;
     uint32_t num_sus;
-    uint32_t *home; // by host: SU of most of its ports, ID_NONE
+    uint32_t *home;                  // by host: SU of most of its ports, ID_NONE
+    const struct profile **host_has; // by host: that of its SU, else of its own ports; may be NULL
     struct profile profile[MAX_PROFILES];
     uint32_t num_profiles;
 };
@@ -153,7 +162,8 @@ static void leaves_join(struct rails *r)
     struct u64map pairs;
     u64map_init(&pairs, r->d->scratch, 4 * r->d->f.num_switches + 16);
     for (uint32_t s = 0; s < r->d->f.num_switches; s++)
-        r->leaf[s] = (struct leaf){.parent = s, .su = ID_NONE, .key = KEY_NONE, .rail = RAIL_NONE};
+        r->leaf[s] = (struct leaf){
+            .parent = s, .su = ID_NONE, .key = KEY_NONE, .rail = RAIL_NONE, .number = RAIL_NONE};
     pairs_count(r, &pairs);
     for (uint32_t i = 0; i <= pairs.mask; i++) {
         if (!pairs.slot[i].used)
@@ -282,6 +292,13 @@ static uint16_t profile_rail(const struct profile *p, uint64_t key)
     return at && at - p->key < RAIL_NONE ? (uint16_t)(at - p->key) : RAIL_NONE;
 }
 
+static uint16_t profile_number(const struct profile *p, uint16_t rail)
+{
+    if (p == NULL || p->number == NULL || rail >= p->n)
+        return rail;
+    return p->number[rail] < RAIL_NONE ? (uint16_t)p->number[rail] : RAIL_NONE;
+}
+
 // The profile that has all these keys; made when there is none. NULL when there are too many kinds already.
 static const struct profile *profile_get(struct rails *r, const uint64_t *key, uint32_t n)
 {
@@ -322,7 +339,7 @@ static void su_rails(struct rails *r, struct su *su)
             key[n++] = l->key;
     }
     n = keys_unique(key, n);
-    su->own = (struct profile){key, n};
+    su->own = (struct profile){.key = key, .n = n};
     su->profile = profile_get(r, key, n);
     uint32_t nameless = su->profile ? su->profile->n : 0;
     for (uint32_t i = 0; i < su->n; i++) {
@@ -409,7 +426,7 @@ static void miscabled_report(struct rails *r, const struct host_port *hp, uint16
     else
         findings_add(r->d->findings, FINDING_WARNING, "rail-miscabled", where,
                      "adapter %s of %s is cabled to rail %u (%s), its place is rail %u", adapter, host,
-                     l->rail, where, place);
+                     l->number, where, profile_number(r->su[r->home[hp->host]].profile, place));
 }
 
 static void cabling_check(struct rails *r, uint32_t host)
@@ -450,23 +467,8 @@ static const struct profile *host_profile(struct rails *r, uint32_t host)
     return n >= 2 ? profile_get(r, key, n) : NULL;
 }
 
-static void host_rails(struct rails *r, uint32_t host)
-{
-    const struct su *home = r->home[host] != ID_NONE ? &r->su[r->home[host]] : NULL;
-    const struct profile *p = home && home->profile ? home->profile : host_profile(r, host);
-    cabling_check(r, host);
-    for (uint32_t i = r->host_first[host]; i < r->host_first[host + 1]; i++) {
-        const struct host_port *hp = &r->hp[i];
-        uint16_t rail = hp->leaf != ID_NONE ? r->leaf[hp->leaf].rail : RAIL_NONE;
-        rail_set(r, hp, rail != RAIL_NONE ? rail : profile_rail(p, hp->key));
-        if (home)
-            r->d->node[r->d->port[hp->port].node.i].su =
-                r->home[host] < SU_NONE ? (uint16_t)r->home[host] : SU_NONE;
-    }
-}
-
 // Hosts with most ports first: their profiles contain those of hosts that lack an adapter.
-static void hosts_rails(struct rails *r)
+static void hosts_profiles(struct rails *r)
 {
     uint32_t hosts = r->d->f.num_hosts, start[HOST_MAX_LEAVES + 2] = {0};
     uint32_t *order = ARENA_NEW_N(r->d->scratch, hosts + 1, uint32_t);
@@ -482,8 +484,175 @@ static void hosts_rails(struct rails *r)
         for (uint32_t k = 1; pass == 0 && k < HOST_MAX_LEAVES + 2; k++)
             start[k] += start[k - 1];
     }
-    for (uint32_t i = 0; i < hosts; i++)
-        host_rails(r, order[i]);
+    r->host_has = ARENA_NEW_N(r->d->scratch, hosts + 1, const struct profile *);
+    for (uint32_t i = 0; i < hosts; i++) {
+        uint32_t h = order[i];
+        const struct profile *of_su = r->home[h] != ID_NONE ? r->su[r->home[h]].profile : NULL;
+        r->host_has[h] = of_su ? of_su : host_profile(r, h);
+    }
+}
+
+// ---------------------------------------------------------------- numbers that are kept
+
+static const struct node *known_node(const struct draft *d, const struct node *n)
+{
+    const struct node *k = d->known ? fabric_by_guid(d->known, n->guid) : NULL;
+    return k && k->type == n->type && k->num_ports == n->num_ports ? k : NULL;
+}
+
+static const struct port *known_port(const struct draft *d, const struct port *p)
+{
+    const struct node *k = known_node(d, &d->node[p->node.i]);
+    return k ? &d->known->port[k->first_port + p->num - node_first_num(k)] : NULL;
+}
+
+static const struct node *known_leaf(const struct rails *r, uint32_t leaf)
+{
+    return known_node(r->d, fabric_switch(&r->d->f, leaf));
+}
+
+static void sus_keep(struct rails *r)
+{
+    struct number_votes v = {.vote =
+                                 ARENA_NEW_N(r->d->scratch, r->num_leaves + r->n + 1, struct number_vote)};
+    bool *any = ARENA_NEW_N(r->d->scratch, r->num_sus + 1, bool);
+    for (uint32_t i = 0; i < r->num_leaves; i++) {
+        const struct node *k = known_leaf(r, r->order[i]);
+        uint32_t su = r->leaf[r->order[i]].su;
+        if (k && k->su != SU_NONE) {
+            v.vote[v.n++] = (struct number_vote){.what = su, .number = k->su};
+            any[su] = true;
+        }
+    }
+    for (uint32_t i = 0; i < r->n; i++) {
+        uint32_t su = r->home[r->hp[i].host];
+        if (su == ID_NONE || any[su])
+            continue;
+        const struct node *k = known_node(r->d, &r->d->node[r->d->port[r->hp[i].port].node.i]);
+        if (k && k->su != SU_NONE)
+            v.vote[v.n++] = (struct number_vote){.what = su, .number = k->su};
+    }
+    const uint32_t *number = numbers_keep(&v, r->num_sus, r->d->known->num_sus, r->d->scratch);
+    for (uint32_t u = 0; u < r->num_sus; u++)
+        r->su[u].number = number[u];
+}
+
+static void profile_keep(struct rails *r, struct profile *p, struct number_votes *v)
+{
+    bool *any = ARENA_NEW_N(r->d->scratch, p->n + 1, bool);
+    v->n = 0;
+    for (uint32_t i = 0; i < r->num_leaves; i++) {
+        const struct leaf *l = &r->leaf[r->order[i]];
+        if (r->su[l->su].profile != p || l->rail >= p->n)
+            continue;
+        const struct node *k = known_leaf(r, r->order[i]);
+        if (k && k->rail != RAIL_NONE) {
+            v->vote[v->n++] = (struct number_vote){.what = l->rail, .number = k->rail};
+            any[l->rail] = true;
+        }
+    }
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < p->n; i++)
+        left += !any[i];
+    for (uint32_t i = 0; i < r->n && left; i++) {
+        const struct host_port *hp = &r->hp[i];
+        uint16_t place = r->host_has[hp->host] == p ? profile_rail(p, hp->key) : RAIL_NONE;
+        if (place == RAIL_NONE || any[place])
+            continue;
+        const struct port *k = known_port(r->d, &r->d->port[hp->port]);
+        if (k && k->rail != RAIL_NONE)
+            v->vote[v->n++] = (struct number_vote){.what = place, .number = k->rail};
+    }
+    p->number = numbers_keep(v, p->n, r->d->known->num_rails, r->d->scratch);
+}
+
+static bool su_has_number(const struct rails *r, const struct su *su, uint16_t number)
+{
+    for (uint32_t i = 0; i < su->n; i++)
+        if (r->leaf[r->order[su->first + i]].number == number)
+            return true;
+    return false;
+}
+
+// Leaves that no index numbers: those of adapters without names, and what is left of an SU when all its
+// leaves but one are away.
+static bool is_keyless(const struct su *su, const struct leaf *l)
+{
+    return l->rail != RAIL_NONE ? !su->profile || l->rail >= su->profile->n : su->n == 1;
+}
+
+static void su_keep(struct rails *r, struct su *su)
+{
+    uint32_t behind = r->d->known->num_rails;
+    const uint32_t *order = r->order + su->first;
+    for (uint32_t i = 0; i < su->n; i++)
+        if (is_keyless(su, &r->leaf[order[i]]))
+            r->leaf[order[i]].number = RAIL_NONE;
+    for (uint32_t i = 0; i < su->n; i++) {
+        struct leaf *l = &r->leaf[order[i]];
+        const struct node *k = is_keyless(su, l) ? known_leaf(r, order[i]) : NULL;
+        if (k && k->rail != RAIL_NONE && !su_has_number(r, su, k->rail))
+            l->number = k->rail;
+    }
+    for (uint32_t i = 0; i < su->n; i++) {
+        struct leaf *l = &r->leaf[order[i]];
+        if (!is_keyless(su, l) || l->rail == RAIL_NONE || l->number != RAIL_NONE)
+            continue;
+        while (behind < RAIL_NONE && su_has_number(r, su, (uint16_t)behind))
+            behind++;
+        l->number = behind < RAIL_NONE ? (uint16_t)behind : RAIL_NONE;
+    }
+}
+
+static void numbers_set(struct rails *r)
+{
+    for (uint32_t u = 0; u < r->num_sus; u++)
+        r->su[u].number = u;
+    if (r->d->known) {
+        struct number_votes v = {
+            .vote = ARENA_NEW_N(r->d->scratch, r->num_leaves + r->n + 1, struct number_vote)};
+        sus_keep(r);
+        for (uint32_t i = 0; i < r->num_profiles; i++)
+            profile_keep(r, &r->profile[i], &v);
+    }
+    for (uint32_t i = 0; i < r->num_leaves; i++) {
+        struct leaf *l = &r->leaf[r->order[i]];
+        l->number = profile_number(r->su[l->su].profile, l->rail);
+    }
+    for (uint32_t u = 0; r->d->known && u < r->num_sus; u++)
+        su_keep(r, &r->su[u]);
+}
+
+// ---------------------------------------------------------------- results, stored
+
+static void su_set(struct rails *r, struct node *n, const struct su *su)
+{
+    n->su = su->number < SU_NONE ? (uint16_t)su->number : SU_NONE;
+    if (n->su != SU_NONE && n->su + 1u > r->d->f.num_sus)
+        r->d->f.num_sus = n->su + 1u;
+}
+
+// What an adapter without a leaf was known to be on.
+static uint16_t rail_kept(const struct rails *r, const struct host_port *hp)
+{
+    const struct port *p = &r->d->port[hp->port], *k = known_port(r->d, p);
+    return k != NULL && hp->leaf == ID_NONE ? k->rail : RAIL_NONE;
+}
+
+static void host_rails(struct rails *r, uint32_t host)
+{
+    const struct su *home = r->home[host] != ID_NONE ? &r->su[r->home[host]] : NULL;
+    const struct profile *p = r->host_has[host];
+    cabling_check(r, host);
+    for (uint32_t i = r->host_first[host]; i < r->host_first[host + 1]; i++) {
+        const struct host_port *hp = &r->hp[i];
+        uint16_t rail = hp->leaf != ID_NONE ? r->leaf[hp->leaf].number : RAIL_NONE;
+        if (rail == RAIL_NONE)
+            rail = profile_number(p, profile_rail(p, hp->key));
+        rail_set(r, hp, rail != RAIL_NONE ? rail : rail_kept(r, hp));
+        if (home)
+            su_set(r, &r->d->node[r->d->port[hp->port].node.i], home);
+    }
 }
 
 static void leaves_store(struct rails *r)
@@ -491,10 +660,10 @@ static void leaves_store(struct rails *r)
     for (uint32_t i = 0; i < r->num_leaves; i++) {
         const struct leaf *l = &r->leaf[r->order[i]];
         struct node *n = &r->d->node[r->d->f.switch_node[r->order[i]]];
-        n->su = l->su < SU_NONE ? (uint16_t)l->su : SU_NONE;
-        n->rail = l->rail;
-        if (l->rail != RAIL_NONE && l->rail + 1u > r->d->f.num_rails)
-            r->d->f.num_rails = l->rail + 1u;
+        su_set(r, n, &r->su[l->su]);
+        n->rail = l->number;
+        if (n->rail != RAIL_NONE && n->rail + 1u > r->d->f.num_rails)
+            r->d->f.num_rails = n->rail + 1u;
     }
 }
 
@@ -507,7 +676,7 @@ void roles_rails(struct draft *d)
     }
     for (uint32_t i = 0; i < d->f.num_ports; i++)
         d->port[i].rail = RAIL_NONE;
-    d->f.num_rails = 0;
+    d->f.num_rails = d->f.num_sus = 0;
     host_ports_collect(&r);
     r.leaf = ARENA_NEW_N(d->scratch, d->f.num_switches + 1, struct leaf);
     leaves_join(&r);
@@ -517,7 +686,9 @@ void roles_rails(struct draft *d)
         host_home(&r, h);
     leaves_vote(&r);
     sus_rails(&r);
-    hosts_rails(&r);
+    hosts_profiles(&r);
+    numbers_set(&r);
     leaves_store(&r);
-    d->f.num_sus = r.num_sus;
+    for (uint32_t h = 0; h < d->f.num_hosts; h++)
+        host_rails(&r, h);
 }

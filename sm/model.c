@@ -126,6 +126,7 @@ static const struct fabric *seal(struct sm *sm, struct builder *b, struct findin
     const struct sm_dev *own = sm->dev[sm->own_dev];
     if (own->node != ID_NONE)
         builder_sm_port(b, (node_id){own->node}, dev_is_switch(own) ? 0 : sm->own.num);
+    builder_numbers_from(b, sm->blueprint.known); // so that none shifts while something is away
     const struct fabric *fabric = builder_seal(b, sm->generation + 1, f);
     for (uint32_t i = 0; i < sm->num_dev; i++) // removing nodes moves the others
         sm->dev[i]->node = ID_NONE;
@@ -218,10 +219,12 @@ static void silent_peer(struct sm *sm, const struct sm_port *p, const char *wher
         return;
     }
     snprintf(name, sizeof(name), "%s (" GUID_FMT ")", z->desc, GUID_ARG(z->guid));
-    findings_add(&sm->findings_new, dev_is_switch(z) ? FINDING_ERROR : FINDING_WARNING, "peer-silent", name,
-                 "its links are up (the count is theirs) but it does not answer any more: its agent is dead "
-                 "or slow, or somebody set an "
-                 "M_Key; nothing is routed through it; asked again at every light sweep");
+    findings_add(
+        &sm->findings_new, dev_is_switch(z) ? FINDING_ERROR : FINDING_WARNING, "peer-silent", name,
+        "its links are up (the count is theirs) but it does not answer any more: its agent is dead "
+        "or slow, or somebody set an "
+        "M_Key; routes avoid it, and what has no other way goes on over it; asked again at every light "
+        "sweep");
 }
 
 static void port_finding(struct sm *sm, const struct sm_dev *d, unsigned num, enum finding_severity severity,

@@ -526,6 +526,162 @@ static void test_rails_without_names(void **state)
     for (unsigned r = 0; r < 4; r++)
         assert_int_equal(fabric_by_guid(f, SW_GUID(10 - r))->rail, 3 - r);
     assert_int_equal(fabric_by_guid(f, CA_GUID(0))->rail, 3);
+
+    for (unsigned away = 0; away < 4; away++) {
+        b = builder_from(f);
+        builder_remove(b, (node_id){(uint32_t)(fabric_by_guid(f, SW_GUID(10 - away)) - f->node)});
+        builder_numbers_from(b, f);
+        const struct fabric *g = builder_seal(b, 2, NULL);
+        for (uint32_t i = 0; i < g->num_nodes; i++)
+            assert_int_equal(g->node[i].rail, fabric_by_guid(f, g->node[i].guid)->rail);
+        fabric_unref(g);
+    }
+    fabric_unref(f);
+}
+
+// ---------------------------------------------------------------- numbers that are kept
+
+// All that is in both has the numbers of f, adapters without a cable too.
+static void assert_same_numbers(const struct fabric *f, const struct fabric *g)
+{
+    for (uint32_t i = 0; i < g->num_nodes; i++) {
+        const struct node *n = fabric_by_guid(f, g->node[i].guid);
+        if (n == NULL)
+            continue;
+        assert_int_equal(g->node[i].rail, n->rail);
+        if (n->type == NODE_SWITCH || port_valid(g->port[g->node[i].first_port].peer))
+            assert_int_equal(g->node[i].su, n->su);
+        for (unsigned k = 0; k < n->num_ports; k++)
+            assert_int_equal(g->port[g->node[i].first_port + k].rail, f->port[n->first_port + k].rail);
+    }
+}
+
+// Of f without these leaves.
+static const struct fabric *without(const struct fabric *f, const char *const *leaf, struct findings *fi)
+{
+    struct builder *b = builder_from(f);
+    for (unsigned i = 0; leaf[i]; i++)
+        builder_remove(b, id_of(f, leaf[i]));
+    builder_numbers_from(b, f);
+    return builder_seal(b, 2, fi);
+}
+
+static void test_numbers_stay(void **state)
+{
+    static const char *const away[][9] = {
+        {NULL},
+        {"leaf-su01-rail3", NULL},
+        {"leaf-su01-rail0", "leaf-su01-rail7", NULL},
+        {"leaf-su01-rail0", "leaf-su01-rail1", "leaf-su01-rail2", "leaf-su01-rail3", "leaf-su01-rail5",
+         "leaf-su01-rail6", "leaf-su01-rail7", NULL},
+    };
+    const struct fabric *f = topogen_make("rail-256", NULL);
+    for (unsigned i = 0; i < 4; i++) {
+        struct findings fi = {0};
+        const struct fabric *g = without(f, away[i], &fi);
+        assert_same_numbers(f, g);
+        assert_int_equal(by_desc(g, "leaf-su01-rail4")->rail, 4);
+        assert_null(find_code(&fi, "rail-miscabled"));
+        findings_done(&fi);
+        fabric_unref(g);
+    }
+    fabric_unref(f);
+}
+
+// In each SU another rail, and of one SU all.
+static void test_numbers_stay_in_units(void **state)
+{
+    static const char *const away[] = {"leaf-su01-rail3",
+                                       "leaf-su02-rail0",
+                                       "leaf-su02-rail5",
+                                       "leaf-su03-rail0",
+                                       "leaf-su03-rail1",
+                                       "leaf-su03-rail2",
+                                       "leaf-su03-rail3",
+                                       "leaf-su03-rail4",
+                                       "leaf-su03-rail5",
+                                       "leaf-su03-rail6",
+                                       "leaf-su03-rail7",
+                                       "leaf-su04-rail4",
+                                       NULL};
+    const struct fabric *f = topogen_make("rail-1024", NULL);
+    struct findings fi = {0};
+    const struct fabric *g = without(f, away, &fi);
+    assert_same_numbers(f, g);
+    assert_int_equal(by_desc(g, "leaf-su04-rail5")->su, 3);
+    assert_int_equal(by_desc(g, "leaf-su04-rail5")->rail, 5);
+    assert_int_equal(by_desc(g, "leaf-su02-rail6")->rail, 6);
+    assert_int_equal(g->num_sus, 4);
+    assert_int_equal(g->num_rails, 8);
+    assert_null(find_code(&fi, "rail-miscabled"));
+    findings_done(&fi);
+    fabric_unref(g);
+    fabric_unref(f);
+}
+
+// A finding speaks of rails as everybody else does.
+static void test_numbers_in_findings(void **state)
+{
+    const struct fabric *f = topogen_make("rail-256", NULL);
+    struct builder *b = builder_from(f);
+    swap_cables(b, id_of(f, "gpu-0009 mlx5_3"), id_of(f, "gpu-0009 mlx5_5"), f);
+    builder_remove(b, id_of(f, "leaf-su01-rail0"));
+    builder_numbers_from(b, f);
+    struct findings fi = {0};
+    const struct fabric *g = builder_seal(b, 2, &fi);
+    assert_string_equal(find_code(&fi, "rail-miscabled")->text,
+                        "adapter mlx5_3 of gpu-0009 is cabled to rail 5 (leaf-su01-rail5[9]), its place "
+                        "is rail 3");
+    findings_done(&fi);
+    fabric_unref(g);
+    fabric_unref(f);
+}
+
+// The switch of rail 3 is another one now: its adapters tell. Rail 5 is away, and a ninth one is new: it does
+// not take the place.
+static void test_numbers_of_what_is_new(void **state)
+{
+    const struct fabric *f = topogen_make("rail-256", NULL);
+    struct builder *b = builder_from(f);
+    node_id other = add_switch(b, 0x99, 64, "leaf-new"), ninth = add_switch(b, 0x9b, 64, "leaf-a");
+    builder_remove(b, id_of(f, "leaf-su01-rail3"));
+    builder_remove(b, id_of(f, "leaf-su01-rail5"));
+    for (unsigned h = 1; h <= 32; h++) {
+        char desc[32];
+        snprintf(desc, sizeof(desc), "gpu-%04u mlx5_3", h);
+        add_link(b, id_of(f, desc), 1, other, h);
+        snprintf(desc, sizeof(desc), "gpu-%04u mlx5_8", h);
+        add_link(b, add_ca(b, 0x88880000 + 2 * h, desc), 1, ninth, h);
+    }
+    builder_numbers_from(b, f);
+    const struct fabric *g = builder_seal(b, 2, NULL);
+    assert_same_numbers(f, g);
+    assert_int_equal(by_desc(g, "leaf-new")->rail, 3);
+    assert_int_equal(by_desc(g, "leaf-a")->rail, 8);
+    assert_int_equal(by_desc(g, "gpu-0007 mlx5_8")->rail, 8);
+    assert_int_equal(g->num_rails, 9);
+    fabric_unref(g);
+    fabric_unref(f);
+}
+
+// Nothing known changes nothing; nor do units whose leaves have no rails.
+static void test_numbers_of_others(void **state)
+{
+    const char *const none[] = {NULL};
+    const struct fabric *f = topogen_make("rail-512", NULL), *other = topogen_make("ft3-8-4", NULL);
+    const struct fabric *empty = builder_seal(builder_new(), 1, NULL), *known[] = {empty, NULL};
+    for (unsigned i = 0; i < 2; i++) {
+        struct builder *b = builder_from(f);
+        builder_numbers_from(b, known[i]);
+        const struct fabric *g = builder_seal(b, 2, NULL);
+        assert_same_numbers(f, g);
+        fabric_unref(g);
+    }
+    const struct fabric *g = without(other, none, NULL);
+    assert_same_numbers(other, g);
+    fabric_unref(g);
+    fabric_unref(empty);
+    fabric_unref(other);
     fabric_unref(f);
 }
 
@@ -712,6 +868,11 @@ int main(void)
         cmocka_unit_test(test_numbers_do_not_depend_on_order),
         cmocka_unit_test(test_not_wired_by_rails),
         cmocka_unit_test(test_rails_without_names),
+        cmocka_unit_test(test_numbers_stay),
+        cmocka_unit_test(test_numbers_stay_in_units),
+        cmocka_unit_test(test_numbers_in_findings),
+        cmocka_unit_test(test_numbers_of_what_is_new),
+        cmocka_unit_test(test_numbers_of_others),
         cmocka_unit_test(test_spread_without_order),
         cmocka_unit_test(test_two_adapters_a_leaf),
         cmocka_unit_test(test_management_host_on_rails),
