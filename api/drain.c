@@ -10,7 +10,7 @@
 
 // --- rows ---
 
-static const char *const states[] = {"moving", "drained", "in-use", NULL};
+static const char *const states[] = {"moving", "drained", "in-use", "away", NULL};
 
 struct drain_row {
     const char *name, *far_name, *by, *reason, *state, *text;
@@ -33,7 +33,7 @@ static const struct field drain_fields[] = {
     {.name = "state",
      .type = FIELD_STR,
      .at = DRAIN(state),
-     "moving: routes are not others yet; in-use: something has no other way",
+     "moving: routes are not others yet; in-use: something has no other way; away: its switch is not there",
      .name_of = states},
     {.name = "cables", .type = FIELD_INT, .at = DRAIN(cables), "cables to other switches that are up there"},
     {.name = "ends", .type = FIELD_INT, .at = DRAIN(ends), "end ports that have no other way"},
@@ -81,7 +81,8 @@ const struct schema schema_drain_check_body = {
 struct drained_row {
     bool changed;
     const char *name, *text;
-    int64_t sweep;
+    uint64_t node;
+    int64_t sweep, port;
 };
 static const struct field drained_fields[] = {
     {.name = "changed",
@@ -92,6 +93,15 @@ static const struct field drained_fields[] = {
      .type = FIELD_STR,
      .at = offsetof(struct drained_row, name),
      "what the drain goes by in the list"},
+    {.name = "node",
+     .type = FIELD_GUID,
+     .at = offsetof(struct drained_row, node),
+     "GUID of the switch, as in the list"},
+    {.name = "port",
+     .type = FIELD_INT,
+     .at = offsetof(struct drained_row, port),
+     "null: the whole switch",
+     .null = true},
     {.name = "sweep",
      .type = FIELD_INT,
      .at = offsetof(struct drained_row, sweep),
@@ -141,9 +151,13 @@ const struct schema schema_drain_effect = {
 
 // --- words ---
 
-static const char *describe(const struct sm_drain *d, char *buf, size_t size)
+static const char *describe(const struct sm *sm, const struct sm_drain *d, char *buf, size_t size)
 {
     char who[120];
+    if (sm_drain_away(sm, d)) {
+        snprintf(buf, size, "switch " GUID_FMT " is not there; drained when it comes", GUID_ARG(d->at.guid));
+        return buf;
+    }
     const char *down = d->cables == 0 ? "no cable is up there; " : "";
     switch (d->state) {
     case SM_DRAIN_MOVING:
@@ -183,11 +197,12 @@ void get_drains(struct request *r)
                                               .since = d->since_ns,
                                               .by = d->by,
                                               .reason = d->reason,
-                                              .state = sm_drain_state_name(d->state),
+                                              .state = sm_drain_away(sm, d) ? "away"
+                                                                            : sm_drain_state_name(d->state),
                                               .cables = d->cables,
                                               .ends = d->ends,
                                               .switches = d->switches,
-                                              .text = describe(d, text, sizeof(text))});
+                                              .text = describe(sm, d, text, sizeof(text))});
     uint64_t given = skip + l.n;
     list_end(&l, given < seen ? number_text(given, next) : NULL, (int64_t)seen,
              v->f != NULL ? (int64_t)v->f->generation : NO_INT, view_sampled(r->api, v));
@@ -196,7 +211,7 @@ void get_drains(struct request *r)
 // --- what is meant ---
 
 // A drain by the name that it has in the list: its switch may be gone.
-static bool by_listed_name(const struct sm *sm, const char *text, struct sm_drain_place *ret)
+static bool by_listed_name(const struct sm *sm, const char *text, bool guid_only, struct sm_drain_place *ret)
 {
     const struct sm_drain *d;
     char buf[40];
@@ -205,8 +220,9 @@ static bool by_listed_name(const struct sm *sm, const char *text, struct sm_drai
             snprintf(buf, sizeof(buf), GUID_FMT "[%u]", GUID_ARG(d->at.guid), d->at.port);
         else
             snprintf(buf, sizeof(buf), GUID_FMT, GUID_ARG(d->at.guid));
-        if (strcmp(d->name, text) == 0 || strcasecmp(buf, text) == 0 ||
-            (d->at.port > 0 && strcmp(d->far_name, text) == 0)) {
+        if (strcasecmp(buf, text) == 0 ||
+            (!guid_only &&
+             (strcmp(d->name, text) == 0 || (d->at.port > 0 && strcmp(d->far_name, text) == 0)))) {
             *ret = d->at;
             return true;
         }
@@ -231,21 +247,33 @@ static bool place_of(struct request *r, bool undrain, struct sm_drain_place *ret
         return false;
     }
     snprintf(name, size, "%s", text);
-    if (undrain && by_listed_name(v->src->sm, text, ret))
+    if (undrain && by_listed_name(v->src->sm, text, true, ret))
         return true;
     if (view_of(r) == NULL)
         return false;
-    int rc = resolve_element(v->f, text, &at, &e);
+    const struct fabric *f = v->f;
+    int rc = resolve_element(f, text, &at, &e);
+    if (rc == -ENOENT && undrain && by_listed_name(v->src->sm, text, false, ret))
+        return true;
+    if (rc == -ENOENT) { // one that is not there, or not yet
+        struct sm_blueprint b;
+        struct err ignored;
+        sm_get_blueprint(v->src->sm, &b);
+        if (b.known != NULL && resolve_element(b.known, text, &at, &ignored) == 0) {
+            f = b.known;
+            rc = 0;
+        }
+    }
     if (rc != 0) {
         answer_unresolved(r, "element", rc, &e);
         return false;
     }
     *ret = (struct sm_drain_place){at.node->guid, 0};
     if (port_valid(at.port)) {
-        ret->port = fabric_port(v->f, at.port)->num;
-        fabric_port_name(v->f, at.port, name, size);
+        ret->port = fabric_port(f, at.port)->num;
+        fabric_port_name(f, at.port, name, size);
     } else {
-        fabric_node_name(v->f, at.node, name, size);
+        fabric_node_name(f, at.node, name, size);
     }
     if (port_valid(at.port) && ret->port == 0) {
         answer_problem(r, 400,
@@ -263,7 +291,8 @@ static void answer_refused(struct request *r, int code, const struct err *e)
 
 // --- actions ---
 
-static void answer_done(struct request *r, bool changed, const char *name, const char *text)
+static void answer_done(struct request *r, bool changed, const struct sm_drain_place *at, const char *name,
+                        const char *text)
 {
     struct sm_status st;
     sm_get_status(r->view->src->sm, &st);
@@ -272,6 +301,8 @@ static void answer_done(struct request *r, bool changed, const char *name, const
         &(struct drained_row){.changed = changed,
                               .name = name,
                               .text = text,
+                              .node = at->guid,
+                              .port = at->port > 0 ? at->port : NO_INT,
                               .sweep = changed ? (int64_t)st.sweeps + (st.sweeping ? 2 : 1) : NO_INT});
 }
 
@@ -296,7 +327,7 @@ void post_drain(struct request *r)
     const struct sm_drain *d = sm_drain_find(r->view->src->sm, &at);
     const char *listed = d != NULL ? d->name : name;
     snprintf(text, sizeof(text), rc == 0 ? "%s is being drained" : "%s is drained already", listed);
-    answer_done(r, rc == 0, listed, text);
+    answer_done(r, rc == 0, d != NULL ? &d->at : &at, listed, text);
 }
 
 void post_undrain(struct request *r)
@@ -316,7 +347,11 @@ void post_undrain(struct request *r)
     if (rc == 0)
         audit_action(r, name, "%s is undrained", name);
     snprintf(text, sizeof(text), rc == 0 ? "%s is undrained" : "%s is not drained", name);
-    answer_done(r, rc == 0, name, text);
+    if (rc > 0 && by_listed_name(r->view->src->sm, name, false, &at))
+        snprintf(text, sizeof(text),
+                 "%.120s is not drained; another device that had this name is: " GUID_FMT ", which is away",
+                 name, GUID_ARG(at.guid));
+    answer_done(r, rc == 0, &at, name, text);
 }
 
 // --- what it would move ---

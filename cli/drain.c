@@ -28,6 +28,22 @@ static const struct field drain_fields[] = {
     {.key = "text", .title = "", .flags = FIELD_WIDE},
     {0},
 };
+// The name alone does not tell which device.
+static const struct field drain_fields_guid[] = {
+    {.key = "name", .title = "DRAINED", .flags = FIELD_SHRINK},
+    {.key = "node", .title = "GUID"},
+    {.key = "far", .title = "FAR END", .flags = FIELD_SHRINK},
+    {.key = "state", .title = "STATE"},
+    {.key = "ends", .title = "ENDS", .kind = FIELD_COUNT},
+    {.key = "switches", .title = "SWITCHES", .kind = FIELD_COUNT},
+    {.key = "cables", .title = "CABLES UP", .kind = FIELD_COUNT},
+    {.key = "since", .title = "SINCE", .kind = FIELD_TIME},
+    {.key = "by", .title = "BY"},
+    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK},
+    {.key = "port", .title = "PORT", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "text", .title = "", .flags = FIELD_WIDE},
+    {0},
+};
 
 // "user id 0" is what weftd knows; here it has a name.
 static void name_user(json_t *drain)
@@ -51,13 +67,32 @@ static int drains(struct cli *c, json_t **ret)
     return rc;
 }
 
+static bool needs_guids(json_t *items)
+{
+    json_t *d, *other;
+    size_t i, k;
+    json_array_foreach(items, i, d)
+    {
+        if (strcmp(js_str(d, "state"), "away") == 0)
+            return true;
+        json_array_foreach(items, k, other)
+        {
+            if (k > i && strcmp(js_str(d, "name"), js_str(other, "name")) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 int cmd_drain(struct cli *c)
 {
     json_t *items = NULL;
     int rc = cli_fabric(c);
     if (rc == CLI_OK)
         rc = drains(c, &items);
-    if (rc == CLI_OK)
+    if (rc == CLI_OK && needs_guids(items))
+        out_list(&c->out, drain_fields_guid, items);
+    else if (rc == CLI_OK)
         out_list(&c->out, drain_fields, items);
     json_decref(items);
     return rc;
@@ -83,8 +118,8 @@ static int element_of(struct cli *c, bool link, char **ret)
     return CLI_OK;
 }
 
-// The drain of that name as it stands; NULL when it is not in the list any more.
-static int listed(struct cli *c, const char *name, json_t **ret)
+// The drain of that place as it stands; NULL when it is not in the list any more.
+static int listed(struct cli *c, json_t *place, json_t **ret)
 {
     json_t *items = NULL, *d;
     size_t i;
@@ -93,7 +128,8 @@ static int listed(struct cli *c, const char *name, json_t **ret)
     if (rc == CLI_OK) {
         json_array_foreach(items, i, d)
         {
-            if (strcmp(js_str(d, "name"), name) == 0)
+            if (strcmp(js_str(d, "node"), js_str(place, "node")) == 0 &&
+                json_equal(json_object_get(d, "port"), json_object_get(place, "port")))
                 *ret = json_incref(d);
         }
     }
@@ -174,7 +210,7 @@ static int ask(struct cli *c, const char *element, bool undrain)
     if (rc == CLI_OK && js_true(answer, "changed") && !args_has(&c->args, "no-wait"))
         rc = cli_wait_sweep(c, js_int(answer, "sweep"), seconds, &sweep);
     if (rc == CLI_OK && !undrain)
-        rc = listed(c, js_str(answer, "name"), &drain);
+        rc = listed(c, answer, &drain);
     if (rc == CLI_OK)
         rc = show(c, answer, sweep, drain);
     json_decref(answer);

@@ -250,10 +250,25 @@ static int check_master(const struct sm *sm, struct err *e)
     return 0;
 }
 
-// A cable between switches that is there or was, or a switch with such; fills the drain's names.
-static int check_port(const struct sm *sm, const struct node *n, struct sm_drain *d, struct err *e)
+// Where the node is to be found: what is there, or else the blueprint. NULL: nowhere.
+static const struct fabric *home_of(const struct sm *sm, uint64_t guid)
 {
-    const struct fabric *f = sm->fabric, *known = sm->blueprint.known;
+    const struct fabric *known = sm->blueprint.known;
+    if (sm->fabric != NULL && fabric_by_guid(sm->fabric, guid) != NULL)
+        return sm->fabric;
+    return known != NULL && fabric_by_guid(known, guid) != NULL ? known : NULL;
+}
+
+bool sm_drain_away(const struct sm *sm, const struct sm_drain *d)
+{
+    return sm->fabric != NULL && fabric_by_guid(sm->fabric, d->at.guid) == NULL;
+}
+
+// A cable between switches that is there or was, or a switch with such; fills the drain's names.
+static int check_port(const struct sm *sm, const struct fabric *f, const struct node *n, struct sm_drain *d,
+                      struct err *e)
+{
+    const struct fabric *known = sm->blueprint.known;
     const struct port *p = port_at(f, &d->at), *z = far_of(f, p);
     char name[200];
 
@@ -280,19 +295,20 @@ static int check_port(const struct sm *sm, const struct node *n, struct sm_drain
 
 static int check_place(const struct sm *sm, struct sm_drain *d, struct err *e)
 {
-    const struct node *n = fabric_by_guid(sm->fabric, d->at.guid);
+    const struct fabric *f = home_of(sm, d->at.guid);
     char guid[GUID_STR_SIZE];
 
-    if (n == NULL)
-        return err_set(e, -ENOENT, guid_str(d->at.guid, guid), "no such node");
-    fabric_node_name(sm->fabric, n, d->name, sizeof(d->name));
+    if (f == NULL)
+        return err_set(e, -ENOENT, guid_str(d->at.guid, guid), "no such node is there, nor in the blueprint");
+    const struct node *n = fabric_by_guid(f, d->at.guid);
+    fabric_node_name(f, n, d->name, sizeof(d->name));
     if (n->type != NODE_SWITCH)
         return err_set(e, -EINVAL, d->name,
                        "is no switch: nothing passes through it, and nothing else leads to it");
     if (d->at.port > 0)
-        return check_port(sm, n, d, e);
+        return check_port(sm, f, n, d, e);
     for (unsigned num = 1; num <= n->num_ports; num++)
-        if (far_of(sm->fabric, &sm->fabric->port[n->first_port + num]) != NULL)
+        if (far_of(f, &f->port[n->first_port + num]) != NULL)
             return 0;
     return err_set(e, -EINVAL, d->name, "has no cable to another switch: nothing passes through it");
 }
@@ -481,9 +497,34 @@ static void tell_in_force(struct sm *sm, const struct sm_drain *d)
                  d->ends + d->switches == 1 ? "s" : "");
 }
 
+// What the blueprint has lost, as one that was replaced does, comes back no more.
+static void end_lost(struct sm *sm)
+{
+    struct sm_drains *x = sm->drains;
+    const struct fabric *known = sm->blueprint.known;
+    unsigned n = 0;
+    for (unsigned i = 0; i < x->n && known != NULL; i++) {
+        struct sm_drain d = x->item[i];
+        bool had = d.in_blueprint;
+        d.in_blueprint = fabric_by_guid(known, d.at.guid) != NULL;
+        if (had && !d.in_blueprint && sm_drain_away(sm, &d)) {
+            sm_event(sm, d.at.port > 0 ? "link-undrained" : "node-undrained", "notice", d.name,
+                     "%s (" GUID_FMT ") is no part of the blueprint any more: its drain has ended", d.name,
+                     GUID_ARG(d.at.guid));
+            continue;
+        }
+        x->item[n++] = d;
+    }
+    if (known != NULL && n < x->n) {
+        x->n = n;
+        keep(sm);
+    }
+}
+
 void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set)
 {
     struct sm_drains *x = sm->drains;
+    end_lost(sm);
     x->in_force = set != NULL ? set->version : 0;
     free(x->now);
     x->now = copy_set(set);
@@ -505,15 +546,31 @@ void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set)
     }
 }
 
+static const char *port_word(const struct sm_drain *d, char *buf, size_t size)
+{
+    buf[0] = 0;
+    if (d->at.port > 0)
+        snprintf(buf, size, " %u", d->at.port);
+    return buf;
+}
+
 void sm_drains_find(const struct sm *sm, struct findings *f)
 {
-    char since[40], text[SM_DRAIN_TEXT + 8], who[100];
+    char since[40], text[SM_DRAIN_TEXT + 8], who[100], port[8];
     for (unsigned i = 0; i < sm->drains->n; i++) {
         const struct sm_drain *d = &sm->drains->item[i];
         if (d->state == SM_DRAIN_IN_USE)
             findings_add(f, FINDING_WARNING, "drained-in-use", d->name, "is drained, %s and still use%s it",
                          sm_drain_no_other_way(d->ends, d->switches, who, sizeof(who)),
                          d->ends + d->switches == 1 ? "s" : "");
+        if (sm_drain_away(sm, d)) {
+            findings_add(f, FINDING_INFO, "drained-away", d->name,
+                         "(" GUID_FMT ") is drained and no longer there; it holds for when it comes back, or "
+                         "ends by: weft %s undrain " GUID_FMT "%s",
+                         GUID_ARG(d->at.guid), d->at.port > 0 ? "link" : "node", GUID_ARG(d->at.guid),
+                         port_word(d, port, sizeof(port)));
+            continue;
+        }
         wall_format(d->since_ns, since, sizeof(since));
         findings_add(f, FINDING_INFO, "drained", d->name, "is drained since %s by %s%s", since, d->by,
                      because(d, text, sizeof(text)));

@@ -6,8 +6,8 @@
 //
 // A drain is of a port, by its node's GUID and number, or of a whole switch; whatever cable is plugged in
 // there is drained. It holds over restarts, reboots of the switch and swaps of the cable, until it is
-// undrained. Kept in the database. Only the master drains; a manager that takes over knows nothing of
-// another's drains.
+// undrained, or its switch is struck from the blueprint while it is away. Kept in the database. Only the
+// master drains; a manager that takes over knows nothing of another's drains.
 #ifndef WEFT_SM_DRAIN_H
 #define WEFT_SM_DRAIN_H
 
@@ -44,6 +44,7 @@ struct sm_drain {
     int64_t since_ns; // wall clock
     char by[64], reason[SM_DRAIN_TEXT + 1];
     char name[200], far_name[200]; // "leaf-7[33]", as when they were last seen
+    bool in_blueprint;             // was its switch, when routes were last adopted
     // of the generation in force
     enum sm_drain_state state;
     uint32_t cables;         // that are up there
@@ -51,10 +52,10 @@ struct sm_drain {
                              // two sides that are fewer
 };
 
-// 0; 1: it is drained already (as this port, or by the other end of its cable), nothing has changed. Else
-// negative and *e: -ENOENT no such node or port, -EINVAL nothing that can be drained, -EPERM we are not the
-// master, -EAGAIN nothing is known of the fabric yet, -ENOSPC too many. by, reason: bytes that are no
-// printable text become blanks.
+// Also a switch of the blueprint that is not there. 0; 1: it is drained already (as this port, or by the
+// other end of its cable), nothing has changed. Else negative and *e: -ENOENT no such node or port, -EINVAL
+// nothing that can be drained, -EPERM we are not the master, -EAGAIN nothing is known of the fabric yet,
+// -ENOSPC too many. by, reason: bytes that are no printable text become blanks.
 int sm_drain(struct sm *sm, const struct sm_drain_place *at, const char *by, const char *reason,
              struct err *e);
 // 0; 1: it is not drained. -EPERM as above. By either end.
@@ -62,6 +63,8 @@ int sm_undrain(struct sm *sm, const struct sm_drain_place *at, const char *by, s
 
 // In order of their beginning; NULL beyond the last. Borrowed until the next call that changes anything.
 const struct sm_drain *sm_drain_nth(const struct sm *sm, unsigned i);
+// Its switch is not there, and is drained when it comes (back).
+bool sm_drain_away(const struct sm *sm, const struct sm_drain *d);
 // The drain that a place has (by either end of a cable; a port's own only), or NULL.
 const struct sm_drain *sm_drain_find(const struct sm *sm, const struct sm_drain_place *at);
 

@@ -70,6 +70,20 @@ def test_swap_a_switch(d):
     assert ok(d.weft("node", "undrain", "spine-03")).startswith("spine-03 is undrained\n")
 
 
+def test_a_dead_switch(d):
+    ok(d.weft("sim", "node", "kill", "spine-04"))
+    ok(d.weft("resweep", "--wait"))
+    wait_for(lambda: "node-removed" in ok(d.weft("event")), "it is gone")
+    assert ok(d.weft("node", "drain", "spine-04")).startswith("spine-04 is drained: switch 0x")
+    row = js(d.weft("drain", "-o", "json"))[0]
+    assert (row["name"], row["state"], row["cables"]) == ("spine-04", "away", 0)
+    assert row["node"] in ok(d.weft("drain")) and "drained-away" in d.weft("finding").out
+    ok(d.weft("sim", "node", "revive", "spine-04"))
+    ok(d.weft("resweep", "--wait"))
+    wait_for(lambda: js(d.weft("drain", "-o", "json"))[0]["state"] == "drained", "it is back")
+    ok(d.weft("node", "undrain", row["node"]))
+
+
 def test_no_other_way(d):
     leaf = "leaf-su01-rail1"
     r = d.weft("node", "drain", leaf, "--check")

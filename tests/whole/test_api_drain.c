@@ -224,7 +224,26 @@ static void test_node(void **state)
     assert_int_equal(sim_node_boot(env.rig.sim, n->guid, 3600 * MONO_S, 0), 0);
     rig_run(&env.rig, 30 * MONO_S);
     assert_null(fabric_by_guid(sm_fabric(env.rig.sm), n->guid));
+    d = listed();
+    assert_string_equal(str(d, "state"), "away");
+    json_decref(d);
     json_decref(call("POST", LIVE "/undrain", "{\"element\":\"spine-02\"}", 202));
+    rig_run(&env.rig, MONO_S);
+    assert_int_equal(fabric_says("drains"), 0);
+    // Drained while it is away, by the name that it has in the blueprint; undrained by its GUID.
+    char body[100];
+    json_t *v = call("POST", LIVE "/drains", "{\"element\":\"spine-02\"}", 202);
+    conforms(v, "drained");
+    assert_string_equal(str(v, "name"), "spine-02");
+    json_decref(v);
+    json_decref(call("POST", LIVE "/drains", "{\"element\":\"spine-02[3]\"}", 202));
+    json_decref(call("POST", LIVE "/undrain", "{\"element\":\"spine-02[3]\"}", 202));
+    rig_run(&env.rig, MONO_S);
+    d = listed();
+    assert_string_equal(str(d, "state"), "away");
+    snprintf(body, sizeof(body), "{\"element\":\"%s\"}", str(d, "node"));
+    json_decref(d);
+    json_decref(call("POST", LIVE "/undrain", body, 202));
     rig_run(&env.rig, MONO_S);
     assert_int_equal(fabric_says("drains"), 0);
 }

@@ -363,6 +363,61 @@ static bool finding(const struct drill *d, const char *code, const char *text)
     return false;
 }
 
+// Another device comes in its place: the drain is of the old one, and ends when the blueprint has lost that.
+static void test_replaced(void **state)
+{
+    struct drill d;
+    (void)state;
+    start(&d, "rail-64");
+    const struct node *spine = with_role(&d, ROLE_SPINE, 1);
+    struct sm_drain_place at = {spine->guid, 0};
+    sm_blueprint_ask(d.r.sm, SM_BLUEPRINT_ACCEPT, NULL, "me");
+    settle(&d);
+    drain(&d, at);
+    d.watching = false;
+    assert_int_equal(sim_node_replace(d.r.sim, spine->guid, 0xfeed0000, MONO_S), 0);
+    settle(&d);
+    const struct sm_drain *x = sm_drain_find(d.r.sm, &at);
+    assert_non_null(x);
+    assert_true(sm_drain_away(d.r.sm, x));
+    char text[60];
+    snprintf(text, sizeof(text), "weft node undrain 0x%016llx", (unsigned long long)spine->guid);
+    assert_true(finding(&d, "drained-away", text));
+    sm_blueprint_ask(d.r.sm, SM_BLUEPRINT_ACCEPT, NULL, "me");
+    settle(&d);
+    assert_null(sm_drain_nth(d.r.sm, 0));
+    assert_int_equal(rig_events_of(&d.r, "node-undrained"), 1);
+    unsigned sweeps = d.r.sweeps;
+    rig_run(&d.r, 2 * MONO_S);
+    assert_int_equal(d.r.sweeps, sweeps);
+    finish(&d);
+}
+
+// A switch that is away is drained before it comes.
+static void test_away(void **state)
+{
+    struct drill d;
+    struct err e = {0};
+    (void)state;
+    start(&d, "rail-256");
+    const struct node *spine = with_role(&d, ROLE_SPINE, 1);
+    struct sm_drain_place at = {spine->guid, 0};
+    d.watching = false;
+    assert_int_equal(sim_node_boot(d.r.sim, spine->guid, 120 * MONO_S, MONO_S), 0);
+    rig_run(&d.r, 30 * MONO_S);
+    assert_null(fabric_by_guid(sm_fabric(d.r.sm), spine->guid));
+    assert_int_equal(sm_drain(d.r.sm, &at, "me", NULL, &e), 0);
+    rig_run(&d.r, 10 * MONO_S);
+    assert_true(sm_drain_away(d.r.sm, sm_drain_nth(d.r.sm, 0)));
+    rig_run(&d.r, 300 * MONO_S);
+    assert_non_null(fabric_by_guid(sm_fabric(d.r.sm), spine->guid));
+    assert_false(sm_drain_away(d.r.sm, sm_drain_nth(d.r.sm, 0)));
+    assert_int_equal(walk(&d, spine->guid, 0), 0);
+    undrain(&d, at);
+    as_before(&d);
+    finish(&d);
+}
+
 // All uplinks of a leaf: what hangs on it has no other way, keeps it, and that is said.
 static void test_no_other_way(void **state)
 {
@@ -537,6 +592,7 @@ int main(void)
         cmocka_unit_test(test_fault_beside), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_not_master),   cmocka_unit_test(test_check),
         cmocka_unit_test(test_no_other_way), cmocka_unit_test(test_multicast),
+        cmocka_unit_test(test_replaced),     cmocka_unit_test(test_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
