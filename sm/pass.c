@@ -4,6 +4,10 @@
 // device wait or fly at once; how many of them are on the wire is the engine's business. A device that lets
 // SM_SILENT requests in a row time out is asked nothing more in this sweep; what was on the wire has failed,
 // so there is another one.
+//
+// A directed route may cross a cable that dies during the sweep, of which only the next one reads. Where a
+// pass can make its requests once more, what is not answered in time is made again by another way, at most
+// DETOURS_MAX of them: the engine's repeats by a dead way would hold up the sweep for seconds, and fail it.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +17,41 @@
 
 #define PASS_WINDOW 16
 #define HURRY (100 * MONO_MS)
+#define DETOURS_MAX 2
 
 static void pump(struct sm_pass *p, struct sm_dev *d);
+
+// Answers have stopped coming in: all that waits is taken back, and made again by answered().
+static void late(void *arg, uint64_t user)
+{
+    struct sm_pass *p = arg;
+    struct sm_dev *d = p->sm->dev[user >> 32];
+    struct dr_path path;
+
+    if (p->turning[d->index] > 0 || p->detours[d->index] >= DETOURS_MAX || d->silent >= SM_SILENT ||
+        !sm_detour(p->sm, d, &path))
+        return;
+    d->path = path;
+    p->detours[d->index]++;
+    p->turning[d->index] = p->out[d->index];
+    mad_engine_cancel_device(p->sm->engine, d->guid);
+}
+
+// Whether the request was taken back because of the way it was made by, and is made once more.
+static bool turned(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r)
+{
+    struct sm_item it;
+
+    if (p->turning[d->index] == 0)
+        return false;
+    p->turning[d->index]--;
+    if (r->status != -ECANCELED || d->silent >= SM_SILENT)
+        return false;
+    memset(&it, 0, offsetof(struct sm_item, data));
+    p->again(p, d, tag, &it);
+    sm_pass_send(p, d, &it);
+    return true;
+}
 
 static void answered(void *arg, uint64_t user, const struct mad_result *r)
 {
@@ -25,8 +62,10 @@ static void answered(void *arg, uint64_t user, const struct mad_result *r)
     if (r->status == 0)
         p->sm->pass_heard = loop_now(p->sm->loop);
     sm_heard(p->sm, d, r);
-    p->done(p, d, (uint32_t)user, r);
-    pump(p, d);
+    if (!turned(p, d, (uint32_t)user, r)) {
+        p->done(p, d, (uint32_t)user, r);
+        pump(p, d);
+    }
     if (--p->pending == 0)
         loop_post(p->sm->loop, &p->task);
 }
@@ -52,6 +91,7 @@ void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it)
                                        .device = d->guid,
                                        .retries = -1,
                                        .done = answered,
+                                       .first_timeout = p->again != NULL && dev_is_switch(d) ? late : NULL,
                                        .arg = p,
                                        .user = (uint64_t)d->index << 32 | it->tag,
                                    });
@@ -93,6 +133,12 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
     p->out = xreallocarray(p->out, sm->num_dev, sizeof(*p->out));
     memset(p->cursor, 0, sm->num_dev * sizeof(*p->cursor));
     memset(p->out, 0, sm->num_dev * sizeof(*p->out));
+    if (p->again != NULL) {
+        p->detours = xreallocarray(p->detours, sm->num_dev, sizeof(*p->detours));
+        memset(p->detours, 0, sm->num_dev * sizeof(*p->detours));
+    }
+    p->turning = xreallocarray(p->turning, sm->num_dev, sizeof(*p->turning));
+    memset(p->turning, 0, sm->num_dev * sizeof(*p->turning));
     p->num = sm->num_dev;
     p->running = true;
     sm->pass_heard = loop_now(sm->loop);
@@ -136,6 +182,9 @@ void sm_pass_done(struct sm_pass *p)
         loop_unpost(p->sm->loop, &p->task);
     free(p->cursor);
     free(p->out);
+    free(p->detours);
+    free(p->turning);
     p->cursor = NULL;
-    p->out = NULL;
+    p->out = p->turning = NULL;
+    p->detours = NULL;
 }

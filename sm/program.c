@@ -331,6 +331,21 @@ void sm_lanes_start(struct sm *sm)
 
 // --- tables ---
 
+static void table_again(struct sm_pass *p, struct sm_dev *d, uint32_t tag, struct sm_item *it)
+{
+    struct sm *sm = p->sm;
+    const struct route_wave *w = &sm_route_plan(sm)->wave[sm->wave];
+    uint16_t block = (uint16_t)tag;
+
+    it->tag = block;
+    it->method = MAD_METHOD_SET;
+    it->attr_id = MAD_ATTR_LINEAR_FORWARDING_TABLE;
+    it->attr_mod = block;
+    it->has_data = true;
+    memcpy(it->data, tables_row(w->tables, sm->next_fabric->node[d->node].sw) + (size_t)block * LFT_BLOCK,
+           LFT_BLOCK);
+}
+
 static bool table_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *it)
 {
     struct sm *sm = p->sm;
@@ -342,13 +357,7 @@ static bool table_next(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, st
     if (i >= w->first[sw + 1])
         return false;
     (*cursor)++;
-    uint16_t block = w->block[w->of_switch[i]].block;
-    it->tag = block;
-    it->method = MAD_METHOD_SET;
-    it->attr_id = MAD_ATTR_LINEAR_FORWARDING_TABLE;
-    it->attr_mod = block;
-    it->has_data = true;
-    memcpy(it->data, tables_row(w->tables, sw) + (size_t)block * LFT_BLOCK, LFT_BLOCK);
+    table_again(p, d, w->block[w->of_switch[i]].block, it);
     return true;
 }
 
@@ -431,20 +440,35 @@ static void top_finished(struct sm_pass *p)
     sm_tabled(sm);
 }
 
+static void wave_failed(struct sm *sm)
+{
+    struct err e;
+    char where[128] = "?", more[40] = "";
+    unsigned n = 0;
+
+    for (uint32_t i = 0; i < sm->num_dev; i++) {
+        struct sm_dev *d = sm->dev[i];
+        if (!d->lft_failed)
+            continue;
+        if (n++ == 0)
+            sm_port_text(d, 0, where, sizeof(where));
+        sm_dirty_switch(sm, d, "unfinished");
+    }
+    if (n > 1)
+        snprintf(more, sizeof(more), " (and %u more)", n - 1);
+    err_set(&e, sm->sweep.full ? -EIO : -EAGAIN, "tables",
+            "%s%s did not take the entries that had to go first; the rest was not written; sweeping again",
+            where, more);
+    sm_sweep_failed(sm, &e);
+}
+
 static void wave_start(struct sm *sm);
 static void wave_finished(struct sm_pass *p)
 {
     struct sm *sm = p->sm;
     // Each wave is proved safe over the ones before: if a switch did not take its part, the sweep ends here.
     if (sm->wave + 1 < sm_route_plan(sm)->num_waves && sm->wave_failures > 0) {
-        struct err e;
-        err_set(&e, sm->sweep.full ? -EIO : -EAGAIN, "tables",
-                "a switch did not take the entries that had to go first; the rest was not written; sweeping "
-                "again");
-        for (uint32_t i = 0; i < sm->num_dev; i++)
-            if (sm->dev[i]->lft_failed)
-                sm_dirty_switch(sm, sm->dev[i], "unfinished");
-        sm_sweep_failed(sm, &e);
+        wave_failed(sm);
         return;
     }
     sm->wave++;
@@ -457,6 +481,7 @@ static void wave_start(struct sm *sm)
     if (plan != NULL && sm->wave < plan->num_waves) {
         sm->pass_tables.name = "tables";
         sm->pass_tables.next = table_next;
+        sm->pass_tables.again = table_again;
         sm->pass_tables.done = table_done;
         sm->pass_tables.finished = wave_finished;
         sm_pass_start(&sm->pass_tables, sm);

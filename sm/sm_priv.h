@@ -159,8 +159,13 @@ struct sm_pass {
     bool (*next)(struct sm_pass *p, struct sm_dev *d, uint32_t *cursor, struct sm_item *ret);
     void (*done)(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const struct mad_result *r);
     void (*finished)(struct sm_pass *p);
+    // May be NULL: makes the request of that tag once more. It is made by another way where the one in use
+    // seems to be dead.
+    void (*again)(struct sm_pass *p, struct sm_dev *d, uint32_t tag, struct sm_item *ret);
     uint32_t *cursor;
     uint16_t *out;
+    uint8_t *detours;  // other ways that were taken to the device
+    uint16_t *turning; // requests that are to be made again by the new one
     uint64_t pending;
     uint32_t num;
     bool running;
@@ -374,6 +379,9 @@ void sm_look_at_link(struct sm *sm, struct sm_dev *d, unsigned num);
 struct sm_dev *sm_dev_find(const struct sm *sm, uint64_t guid);
 // Directed route to a device; for end nodes by way of port num. False when none is known.
 bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct dr_path *ret);
+// A way to a switch that has as little as can be in common with the one that d->path is. False when there is
+// none.
+bool sm_detour(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret);
 // Makes the directed routes to all devices anew, over the links that are believed alive. drop: what none
 // leads to is no longer here; returns whether there was such. O(ports).
 bool sm_reach(struct sm *sm, bool drop);
@@ -545,8 +553,9 @@ struct sm_learning {
     uint64_t refused; // hash of a blueprint with new hosts that would have moved others
     // results
     struct sm_ideal *next;
-    struct blueprint_compare *more; // what is seen and not in it; in state accepted only
+    struct blueprint_compare *more; // it beside what is seen: every difference
     struct blueprint_compare *less; // what it has lost by what was asked for
+    char kept[300];                 // what it has not lost, by SM_BLUEPRINT_REROUTE, as it is only silent
 };
 // On a worker.
 int sm_learn(struct sm_learning *l, const struct fabric *live, const struct route_opts *o, struct err *e);
