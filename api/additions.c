@@ -244,13 +244,25 @@ static bool name_is_new(const struct elements *el, const struct fabric_edit *x, 
     return true;
 }
 
-static int copy_named(struct copy *c, const char *like, const char *name, bool *wanted, struct err *e)
+// Adapters on switch n too. The copy of "gpu-0001 mlx5_0" is "name-gpu-0001 mlx5_0".
+static void want_ends(const struct fabric *f, const struct node *n, bool *wanted)
+{
+    for (unsigned num = 1; num <= n->num_ports && n->type == NODE_SWITCH; num++) {
+        const struct node *peer = fabric_peer_node(f, fabric_port(f, fabric_port_at(f, n, num)));
+        if (peer != NULL && peer->type != NODE_SWITCH)
+            wanted[peer - f->node] = true;
+    }
+}
+
+// ends: a switch with what hangs on it.
+static int copy_named(struct copy *c, const char *like, const char *name, bool ends, bool *wanted,
+                      struct err *e)
 {
     const struct fabric *f = c->el->f;
-    const struct node *n;
+    const struct node *n = NULL;
     bool host = false;
     int rc = 0;
-    for (uint32_t i = 0; i < f->num_nodes; i++)
+    for (uint32_t i = 0; i < f->num_nodes && !ends; i++)
         host |= wanted[i] = is_adapter_of(f, &f->node[i], like);
     if (!host) {
         rc = elements_node(c->el, like, &n, e);
@@ -259,13 +271,17 @@ static int copy_named(struct copy *c, const char *like, const char *name, bool *
             return rc;
         }
         wanted[n - f->node] = true;
+        if (ends)
+            want_ends(f, n, wanted);
     }
     rc = check_room(c, wanted, e);
     for (uint32_t i = 0; i < f->num_nodes && rc == 0; i++) {
         if (!wanted[i])
             continue;
-        char *called =
-            host ? xasprintf("%s%s", name, fabric_desc(f, &f->node[i]) + strlen(like)) : xstrdup(name);
+        const char *desc = fabric_desc(f, &f->node[i]);
+        char *called = host               ? xasprintf("%s%s", name, desc + strlen(like))
+                       : &f->node[i] == n ? xstrdup(name)
+                                          : xasprintf("%s-%s", name, desc);
         rc = name_is_new(c->el, c->x, called)
                  ? copy_node(c, i, called, e)
                  : err_set(e, -EEXIST, c->text, "there is a \"%s\" already", called);
@@ -276,7 +292,8 @@ static int copy_named(struct copy *c, const char *like, const char *name, bool *
 
 static int add_node_like(struct elements *el, struct fabric_edit *x, const char *text, struct err *e)
 {
-    const char *body = text + strlen("node-like:"), *eq = strrchr(body, '=');
+    const char *body = strchr(text, ':') + 1, *eq = strrchr(body, '=');
+    bool ends = strncmp(text, "node-like-hosts:", strlen("node-like-hosts:")) == 0;
     struct copy c;
     if (eq == NULL || eq == body || eq[1] == 0 || strlen(eq + 1) > 64)
         return err_set(
@@ -285,7 +302,7 @@ static int add_node_like(struct elements *el, struct fabric_edit *x, const char 
     char *like = xasprintf("%.*s", (int)(eq - body), body);
     bool *wanted = xcalloc(el->f->num_nodes + 1, sizeof(*wanted));
     copy_init(&c, el, x, text);
-    int rc = copy_named(&c, like, eq + 1, wanted, e);
+    int rc = copy_named(&c, like, eq + 1, ends, wanted, e);
     copy_done(&c);
     free(wanted);
     free(like);
@@ -367,10 +384,11 @@ int elements_add(struct elements *el, struct fabric_edit *x, const char *text, s
         return err_set(e, -E2BIG, text, "more than %d additions", ELEMENTS_WIDE_MAX);
     if (strncmp(text, "link:", 5) == 0)
         return add_link(el, x, text, e);
-    if (strncmp(text, "node-like:", 10) == 0)
+    if (strncmp(text, "node-like:", 10) == 0 || strncmp(text, "node-like-hosts:", 16) == 0)
         return add_node_like(el, x, text, e);
     if (strcmp(text, "su") == 0 || strncmp(text, "su:", 3) == 0)
         return add_su(el, x, text, e);
     return err_set(e, -EINVAL, text,
-                   "what is added must be link:A[PORT]-B[PORT], node-like:NODE=NEWNAME, su or su:NUMBER");
+                   "what is added must be link:A[PORT]-B[PORT], node-like:NODE=NEWNAME, "
+                   "node-like-hosts:SWITCH=NEWNAME, su or su:NUMBER");
 }

@@ -168,12 +168,18 @@ static const struct field changed_fields[] = {
     {.name = "entries", .type = FIELD_INT, .at = CHANGED(entries), "table entries that differ"},
     {.name = "blocks", .type = FIELD_INT, .at = CHANGED(blocks), "blocks of 64 entries that differ"},
     {.name = "switches", .type = FIELD_INT, .at = CHANGED(switches), "switches with such entries"},
+    {.name = "paths",
+     .type = FIELD_INT,
+     .at = CHANGED(paths),
+     "pairs of a leaf switch and a destination whose way is another one"},
     {0},
 };
-static const struct schema schema_changed = {.name = "changed",
-                                             "What the failures move in the tables",
-                                             sizeof(struct compute_changed),
-                                             changed_fields};
+static const struct schema schema_changed = {
+    .name = "changed",
+    "What the manager would write when the failures happen: its repair of "
+    "the routes without them",
+    sizeof(struct compute_changed),
+    changed_fields};
 
 struct failed_row {
     int64_t nodes, links;
@@ -220,7 +226,7 @@ static const struct field result_fields[] = {
     {.name = "changed",
      .type = FIELD_OBJ,
      .at = RESULT(changed),
-     "against the routes without failures; null when nothing was to fail",
+     "of the routes without failures, repaired as the manager would; null when nothing was to fail",
      &schema_changed,
      .null = true},
     {.name = "failed", .type = FIELD_OBJ, .at = RESULT(failed), "what failed", &schema_failed},
@@ -291,6 +297,7 @@ struct run {
     const struct fabric *numbered, *edited; // NULL where the one before will do
     struct route_result base, result;
     struct fabric_edit edit;
+    struct compute_changed changed;
     struct buf lft, quality, quality_before;
 };
 
@@ -303,6 +310,20 @@ static int route(struct run *r, const struct fabric *f, struct route_result *ret
     return rc;
 }
 
+// What the manager would write when the failures happen.
+static int find_changed(struct run *r, const struct fabric *whole, const struct fabric *f)
+{
+    struct route_opts o = {.engine = r->c->engine, .par = r->par};
+    struct route_result repaired = {0};
+    int rc = route_repair(whole, &r->base, f, &o, &repaired, &r->c->err);
+    if (rc == 0) {
+        compute_compare(f, r->base.tables, repaired.tables, r->edit.dead, &r->changed);
+        r->changed.paths = (int64_t)route_paths_moved(f, r->base.tables, repaired.tables, r->par);
+    }
+    tables_unref(repaired.tables);
+    return rc;
+}
+
 static void render(struct run *r, const struct fabric *f, double seconds)
 {
     struct computation *c = r->c;
@@ -310,13 +331,14 @@ static void render(struct run *r, const struct fabric *f, double seconds)
     const struct fabric_tables *t = r->result.tables;
     struct verify_opts v = {.par = r->par};
     struct route_proof *proof = xcalloc(1, sizeof(*proof));
-    struct compute_changed changed = {0};
     struct failed_row failed = {.nodes = r->edit.num_dead, .links = r->edit.num_cut};
     struct compute_verify verify;
 
     compute_verify(f, t, &v, proof, &verify);
-    if (r->base.tables != NULL)
-        compute_compare(f, r->base.tables, t, r->edit.dead, &changed);
+    if (r->base.tables != NULL && find_changed(r, whole, f) != 0) {
+        free(proof);
+        return;
+    }
     quality_rate(f, t, r->par, &r->quality);
     if (r->base.tables != NULL)
         quality_rate(whole, r->base.tables, r->par, &r->quality_before);
@@ -330,7 +352,7 @@ static void render(struct run *r, const struct fabric *f, double seconds)
                                          .verify = &verify,
                                          .quality = r->quality.data,
                                          .quality_before = r->quality_before.data,
-                                         .changed = r->base.tables != NULL ? &changed : NULL,
+                                         .changed = r->base.tables != NULL ? &r->changed : NULL,
                                          .failed = &failed,
                                          .lft = c->lft ? r->lft.data ? r->lft.data : "" : NULL});
     free(proof);

@@ -67,9 +67,10 @@ struct compute_verify { // a proof as a row of schema_verify; counterexample is 
 void compute_verify(const struct fabric *f, const struct fabric_tables *t, const struct verify_opts *o,
                     struct route_proof *proof, struct compute_verify *ret);
 struct compute_changed {
-    int64_t entries, blocks, switches;
+    int64_t entries, blocks, switches, paths;
 };
-// Adds what differs. Of the same switches; the tables of dead ones (per node; NULL: none) count for nothing.
+// Adds what differs, but for paths. Of the same switches; the tables of dead ones (per node; NULL: none)
+// count for nothing.
 void compute_compare(const struct fabric *f, const struct fabric_tables *a, const struct fabric_tables *b,
                      const bool *dead, struct compute_changed *ret);
 

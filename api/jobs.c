@@ -122,8 +122,8 @@ static const struct field whatif_fields[] = {
     {.name = "add",
      .type = FIELD_STRINGS,
      .at = 0,
-     "\"link:A[PORT]-B[PORT]\" between free ports, \"node-like:NODE=NEWNAME\" (a switch, an adapter, a "
-     "host), \"su\" or \"su:NUMBER\", a scalable unit like that one"},
+     "\"link:A[PORT]-B[PORT]\" between free ports, \"node-like:NODE=NEWNAME\" (a switch without hosts, an "
+     "adapter, a host), \"node-like-hosts:SWITCH=NEWNAME\", \"su\" or \"su:NUMBER\", a scalable unit like that one"},
     {.name = "engine",
      .type = FIELD_STR,
      .at = 0,

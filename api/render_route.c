@@ -10,7 +10,7 @@
 struct route_end {
     uint64_t guid, port_guid;
     const char *name;
-    int64_t port, lid;
+    int64_t port, lid, lmc;
 };
 #define REND(f) offsetof(struct route_end, f)
 static const struct field route_end_fields[] = {
@@ -19,6 +19,7 @@ static const struct field route_end_fields[] = {
     {.name = "port", .type = FIELD_INT, .at = REND(port), "port number"},
     {.name = "port_guid", .type = FIELD_GUID, .at = REND(port_guid), "PortGUID", .null = true},
     {.name = "lid", .type = FIELD_INT, .at = REND(lid), "base LID", .null = true},
+    {.name = "lmc", .type = FIELD_INT, .at = REND(lmc), "the port has 2^lmc LIDs from there"},
     {0},
 };
 static const struct schema schema_route_end = {
@@ -64,7 +65,10 @@ struct route_row {
 static const struct field route_fields[] = {
     {.name = "from", .type = FIELD_OBJ, .at = ROUTE(from), "where the path begins", &schema_route_end},
     {.name = "to", .type = FIELD_OBJ, .at = ROUTE(to), "where it shall end", &schema_route_end},
-    {.name = "lid", .type = FIELD_INT, .at = ROUTE(lid), "destination LID"},
+    {.name = "lid",
+     .type = FIELD_INT,
+     .at = ROUTE(lid),
+     "destination LID: the one asked for, else the base LID"},
     {.name = "reached", .type = FIELD_BOOL, .at = ROUTE(reached), "the tables lead there"},
     {.name = "hops", .type = FIELD_LIST, .at = ROUTE(hops), "nodes passed, both ends included", &schema_hop},
     {.name = "error",
@@ -99,6 +103,15 @@ static int end_port(const struct fabric *f, const struct place *at, port_id *ret
     return 0;
 }
 
+// The LID that the text means when it is one of this port's several; else the base LID.
+static uint16_t lid_meant(const char *text, const struct port *p)
+{
+    size_t digits = strspn(text, "0123456789");
+    unsigned long lid = digits > 0 && digits <= 5 && text[digits] == 0 ? strtoul(text, NULL, 10) : 0;
+    bool own = lid >= p->a.lid && lid < p->a.lid + (1ul << (p->a.lmc & 7));
+    return own ? (uint16_t)lid : p->a.lid;
+}
+
 static bool find_end(struct request *r, const struct fabric *f, const char *param, port_id *ret)
 {
     struct place at;
@@ -115,8 +128,12 @@ static void fill_end(const struct fabric *f, port_id id, struct route_end *row)
 {
     const struct port *p = fabric_port(f, id);
     const struct node *n = fabric_node(f, p->node);
-    *row = (struct route_end){
-        .guid = n->guid, .port_guid = p->guid, .name = fabric_desc(f, n), .port = p->num, .lid = p->a.lid};
+    *row = (struct route_end){.guid = n->guid,
+                              .port_guid = p->guid,
+                              .name = fabric_desc(f, n),
+                              .port = p->num,
+                              .lid = p->a.lid,
+                              .lmc = p->a.lmc & 7};
 }
 
 static void hop_text(struct buf *b, unsigned i, const struct hop_row *h, const char *label)
@@ -152,6 +169,7 @@ static void fill_hop(const struct fabric *f, const struct route_hop *hop, bool f
 static void answer_path(struct request *r, const struct view *v, port_id from, port_id to)
 {
     const struct fabric *f = v->f;
+    uint16_t lid = lid_meant(query_str(r, "to"), fabric_port(f, to));
     struct route_hop hop[ROUTE_MAX_HOPS];
     struct hop_row row[ROUTE_MAX_HOPS];
     char link[ROUTE_MAX_HOPS][16], error[700];
@@ -163,9 +181,11 @@ static void answer_path(struct request *r, const struct view *v, port_id from, p
 
     fill_end(f, from, &a);
     fill_end(f, to, &z);
-    int rc = route_trace(f, view_tables(v), from, (uint16_t)z.lid, hop, &n, &e);
-    buf_printf(&text, "from %s, LID %lld, to %s, LID %lld\n", a.name, (long long)a.lid, z.name,
-               (long long)z.lid);
+    int rc = route_trace(f, view_tables(v), from, lid, hop, &n, &e);
+    buf_printf(&text, "from %s, LID %lld, to %s, LID %u\n", a.name, (long long)a.lid, z.name, lid);
+    if (z.lmc > 0)
+        buf_printf(&text, "one of %u ways: to LIDs %lld to %lld\n", 1u << z.lmc, (long long)z.lid,
+                   (long long)z.lid + (1 << z.lmc) - 1);
     for (uint32_t i = 0; i < n; i++) {
         fill_hop(f, &hop[i], i == 0, &row[i], link[i], &label);
         hop_text(&text, i, &row[i], label);
@@ -176,7 +196,7 @@ static void answer_path(struct request *r, const struct view *v, port_id from, p
     answer_struct(r, 200, &schema_route,
                   &(struct route_row){.from = &a,
                                       .to = &z,
-                                      .lid = z.lid,
+                                      .lid = lid,
                                       .reached = rc == 0,
                                       .hops = {row, n},
                                       .error = rc != 0 ? error : NULL,

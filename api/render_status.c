@@ -60,7 +60,7 @@ struct routing_row {
     const char *engine, *why, *counter_example;
     uint64_t top_guid;
     bool verified;
-    int64_t pairs, disconnected, unreached, max_hops, lids, lanes;
+    int64_t pairs, disconnected, unreached, max_hops, lids, lanes, lmc;
     const struct quality_brief *quality, *ideal, *last;
 };
 #define ROUTING(f) offsetof(struct routing_row, f)
@@ -77,6 +77,10 @@ static const struct field routing_fields[] = {
      "rail, updn: the top switch of the order",
      .null = true},
     {.name = "verified", .type = FIELD_BOOL, .at = ROUTING(verified), "the tables in force are proved"},
+    {.name = "lmc",
+     .type = FIELD_INT,
+     .at = ROUTING(lmc),
+     "LMC in force: adapter ports have up to 2^lmc LIDs, and as many routes"},
     {.name = "pairs",
      .type = FIELD_INT,
      .at = ROUTING(pairs),
@@ -376,6 +380,15 @@ static void fill_model(const struct fabric *f, struct fabric_row *row)
     row->planes = f->num_planes;
 }
 
+static int64_t lmc_of(const struct fabric *f)
+{
+    uint8_t lmc = 0;
+    for (uint32_t i = 0; i < f->num_ports; i++)
+        if (f->port[i].a.lmc > lmc && f->port[i].a.lid != 0)
+            lmc = f->port[i].a.lmc;
+    return lmc & 7;
+}
+
 static void fill_routing(const struct view *v, struct fabric_row *row, struct fabric_space *s)
 {
     const struct fabric_tables *t = view_tables(v);
@@ -393,6 +406,7 @@ static void fill_routing(const struct view *v, struct fabric_row *row, struct fa
         .max_hops = p->max_hops,
         .counter_example = p->counter_example[0] ? p->counter_example : NULL,
         .lids = t->top_lid,
+        .lmc = lmc_of(v->f),
         .lanes = t->lanes != NULL ? t->lanes->num_lanes : 1,
         .quality = quality_now(v),
         .ideal = quality_ideal(v),

@@ -103,7 +103,7 @@ int whatif_repair(const struct whatif_base *b, const struct fabric *live, const 
 // --- rows ---
 
 struct asked_row {
-    int64_t failed_nodes, failed_links, drained_links, added_nodes, added_links;
+    int64_t failed_nodes, failed_links, drained_links, added_nodes, added_links, ends_not_added;
 };
 #define ASKED(f) offsetof(struct asked_row, f)
 static const struct field asked_fields[] = {
@@ -112,6 +112,10 @@ static const struct field asked_fields[] = {
     {.name = "drained_links", .type = FIELD_INT, .at = ASKED(drained_links), "cables that are drained"},
     {.name = "added_nodes", .type = FIELD_INT, .at = ASKED(added_nodes), "nodes that are added"},
     {.name = "added_links", .type = FIELD_INT, .at = ASKED(added_links), "cables that are added"},
+    {.name = "ends_not_added",
+     .type = FIELD_INT,
+     .at = ASKED(ends_not_added),
+     "adapters on switches that were copied alone, without these"},
     {0},
 };
 static const struct schema schema_asked = {
@@ -229,7 +233,8 @@ static const struct schema schema_side = {
     .name = "whatif_side", "Tables of one moment", sizeof(struct side_row), side_fields};
 
 struct drained_row {
-    int64_t links, spared, own, carry_on;
+    int64_t links, spared, own, carry_on, ends_in_vain;
+    struct items in_vain;
 };
 #define DRAINED(f) offsetof(struct drained_row, f)
 static const struct field drained_fields[] = {
@@ -246,6 +251,15 @@ static const struct field drained_fields[] = {
      .type = FIELD_INT,
      .at = DRAINED(carry_on),
      "that carry on, as there is no other way"},
+    {.name = "ends_in_vain",
+     .type = FIELD_INT,
+     .at = DRAINED(ends_in_vain),
+     "ports of adapters that have no other way than what is asked to be drained: pulling it cuts them off"},
+    {.name = "in_vain",
+     .type = FIELD_LIST,
+     .at = DRAINED(in_vain),
+     "the first 20 of these, by name",
+     &schema_lost},
     {0},
 };
 static const struct schema schema_drained = {
@@ -293,6 +307,28 @@ static const struct schema schema_singles = {.name = "whatif_singles",
                                              sizeof(struct singles_row),
                                              singles_fields};
 
+#define MEAN(f) offsetof(struct whatif_mean, f)
+static const struct field mean_fields[] = {
+    {.name = "pattern", .type = FIELD_STR, .at = MEAN(pattern), "its name in quality"},
+    {.name = "before",
+     .type = FIELD_NUM,
+     .at = MEAN(before),
+     "mean before; null where there is no such pattern",
+     .null = true},
+    {.name = "after", .type = FIELD_NUM, .at = MEAN(after), "mean afterwards", .null = true},
+    {.name = "accepted", .type = FIELD_NUM, .at = MEAN(accepted), "mean once accepted", .null = true},
+    {.name = "failed",
+     .type = FIELD_INT,
+     .at = MEAN(failed),
+     "flows that do not arrive afterwards, those of ends that are cut off too"},
+    {0},
+};
+static const struct schema schema_mean = {
+    .name = "whatif_mean",
+    "Mean bandwidth over the same flows before and afterwards: what fails counts as 0",
+    sizeof(struct whatif_mean),
+    mean_fields};
+
 struct whatif_row {
     const char *verdict, *text, *ideal;
     double seconds;
@@ -301,14 +337,15 @@ struct whatif_row {
     const struct drained_row *drained;
     const struct side_row *before, *after, *accepted;
     const struct singles_row *singles;
+    struct items bandwidth;
 };
 #define WHATIF(f) offsetof(struct whatif_row, f)
-static const char *const verdicts[] = {"safe", "cuts-off", "not-proved", NULL};
+static const char *const verdicts[] = {"safe", "cuts-off", "not-proved", "drained-in-vain", NULL};
 static const struct field whatif_fields[] = {
     {.name = "verdict",
      .type = FIELD_STR,
      .at = WHATIF(verdict),
-     "safe: everybody else stays reachable, proved",
+     "safe: everybody else stays reachable, proved; drained-in-vain: but not once what is drained is pulled",
      .name_of = verdicts},
     {.name = "text", .type = FIELD_STR, .at = WHATIF(text), "the same in words, with the bandwidth"},
     {.name = "asked", .type = FIELD_OBJ, .at = WHATIF(asked), "what was asked for", &schema_asked},
@@ -337,6 +374,11 @@ static const struct field whatif_fields[] = {
      "of the ideal tables, with all of the blueprint there",
      &schema_quality},
     {.name = "singles", .type = FIELD_OBJ, .at = WHATIF(singles), "what must not fail too", &schema_singles},
+    {.name = "bandwidth",
+     .type = FIELD_LIST,
+     .at = WHATIF(bandwidth),
+     "what patterns get, over the same flows",
+     &schema_mean},
     {.name = "seconds", .type = FIELD_NUM, .at = WHATIF(seconds), "time of all this"},
     {0},
 };
@@ -368,8 +410,10 @@ struct whatif {
     struct side before_side, after_side, accepted_side;
     struct buf ideal;
     struct reach_change reach;
+    struct reach_change in_vain; // who hangs on nothing but what is asked to be drained
     struct asked_row asked;
     struct drained_row drained_row;
+    struct whatif_mean mean[WHATIF_MEANS];
 };
 
 static int gather(struct whatif *w, struct err *e)
@@ -408,6 +452,25 @@ static void join_drained(struct whatif *w)
     }
 }
 
+static uint32_t count_ends(const struct fabric *f, const struct node *n)
+{
+    uint32_t ends = 0;
+    for (unsigned num = 1; num <= n->num_ports && n->type == NODE_SWITCH; num++) {
+        const struct node *peer = fabric_peer_node(f, fabric_port(f, fabric_port_at(f, n, num)));
+        ends += peer != NULL && peer->host != ID_NONE;
+    }
+    return ends;
+}
+
+static void count_not_added(struct whatif *w)
+{
+    for (uint32_t i = 0; i < w->edit.num_node; i++) {
+        const struct node *added = &w->after->node[w->base.f->num_nodes + i];
+        if (count_ends(w->after, added) == 0)
+            w->asked.ends_not_added += count_ends(w->base.f, &w->base.f->node[w->edit.node[i].like]);
+    }
+}
+
 static int change_fabric(struct whatif *w, struct err *e)
 {
     int rc = gather(w, e);
@@ -425,6 +488,7 @@ static int change_fabric(struct whatif *w, struct err *e)
                                   .failed_links = w->edit.num_cut,
                                   .added_nodes = w->edit.num_node,
                                   .added_links = w->edit.num_link};
+    count_not_added(w);
     join_drained(w);
     return 0;
 }
@@ -555,7 +619,69 @@ static void find_drained(struct whatif *w)
     free(port);
 }
 
+// Without the cables between switches that are drained.
+static const struct fabric *pull(const struct fabric *f, const bool *drained, uint32_t ports)
+{
+    size_t n = 0;
+    port_id *port = xreallocarray(NULL, ports + 1, sizeof(*port));
+    for (uint32_t i = 0; i < ports; i++) {
+        const struct node *peer = drained[i] ? fabric_peer_node(f, &f->port[i]) : NULL;
+        if (peer != NULL && peer->type == NODE_SWITCH && fabric_node(f, f->port[i].node)->type == NODE_SWITCH)
+            port[n++] = (port_id){i};
+    }
+    const struct fabric *without = n > 0 ? fabric_without_links(f, port, n) : fabric_ref(f);
+    free(port);
+    return without;
+}
+
+// Beside what is drained already.
+static void find_in_vain(struct whatif *w)
+{
+    const struct fabric *before = w->base.drained != NULL
+                                      ? pull(w->after, w->base.drained, w->base.f->num_ports)
+                                      : fabric_ref(w->after);
+    const struct fabric *pulled = pull(w->after, w->drained, w->after->num_ports);
+    reach_compare(before, pulled, NULL, &w->in_vain);
+    w->drained_row.ends_in_vain = w->in_vain.num_end;
+    fabric_unref(pulled);
+    fabric_unref(before);
+}
+
+// --- bandwidth ---
+
+static bool adapters_fail(const struct whatif *w)
+{
+    const struct fabric *f = w->base.f;
+    for (uint32_t i = 0; i < f->num_nodes && w->edit.num_dead > 0; i++)
+        if (w->edit.dead[i] && f->node[i].type != NODE_SWITCH)
+            return true;
+    return false;
+}
+
+static void find_means(struct whatif *w)
+{
+    whatif_means(&w->before_side.q, &w->after_side.q,
+                 w->accepted_side.r.tables != NULL ? &w->accepted_side.q : NULL,
+                 w->reach.num_end > 0 && !adapters_fail(w), w->mean);
+}
+
 // --- in words ---
+
+static void say_count(struct buf *b, uint64_t n)
+{
+    if (n >= 1000)
+        say_count(b, n / 1000);
+    buf_printf(b, n >= 1000 ? ",%03u" : "%u", (unsigned)(n % 1000));
+}
+
+// Adapters on nothing but what is drained.
+static void say_in_vain(const struct whatif *w, struct buf *b)
+{
+    bool one = w->in_vain.num_end == 1;
+    say_count(b, w->in_vain.num_end);
+    buf_printf(b, " %s no other way; pulling these cables cuts %s off", one ? "end has" : "ends have",
+               one ? "it" : "them");
+}
 
 static void say_reach(const struct whatif *w, struct buf *b)
 {
@@ -563,7 +689,11 @@ static void say_reach(const struct whatif *w, struct buf *b)
     if (w->after_side.proof.unreached > 0 || !w->after_side.proof.ok)
         buf_printf(b, "the tables would not hold (%s); ", w->after_side.proof.counter_example);
     if (r->num_end == 0 && r->num_sw == 0) {
-        buf_puts(b, w->edit.num_dead > 0 ? "everybody else stays reachable" : "every host stays reachable");
+        if (w->in_vain.num_end > 0)
+            say_in_vain(w, b);
+        else
+            buf_puts(b,
+                     w->edit.num_dead > 0 ? "everybody else stays reachable" : "every host stays reachable");
         return;
     }
     buf_puts(b, "cuts off ");
@@ -572,41 +702,34 @@ static void say_reach(const struct whatif *w, struct buf *b)
                    r->hosts_touched, r->hosts_touched == 1 ? "" : "s", r->hosts_lost);
     if (r->num_sw > 0)
         buf_printf(b, "%s%u switch%s", r->num_end > 0 ? " and " : "", r->num_sw, r->num_sw == 1 ? "" : "es");
+    if (r->num_end > 0 && r->pairs_before > r->pairs_after) {
+        buf_puts(b, "; ");
+        say_count(b, r->pairs_before - r->pairs_after);
+        buf_puts(b, " pairs no longer reach each other");
+    }
+    if (w->in_vain.num_end > 0) {
+        buf_puts(b, "; drained in vain: ");
+        say_in_vain(w, b);
+    }
 }
 
-struct mean { // of one pattern
-    const char *absent;
-    double value;
-};
-
-static void say_mean(struct buf *b, const char *name, const struct mean m[3], unsigned *said)
+static bool say_mean(struct buf *b, const char *name, const struct whatif_mean *m, bool first)
 {
-    if (m[0].absent != NULL || m[1].absent != NULL)
-        return;
-    buf_printf(b, "%s%s %.3f -> %.3f", *said ? ", " : "; mean bandwidth of ", name, m[0].value, m[1].value);
-    if (m[2].absent == NULL)
-        buf_printf(b, " (accepted %.3f)", m[2].value);
-    ++*said;
+    if (isnan(m->before) || isnan(m->after))
+        return false;
+    buf_printf(b, "%s%s %.3f -> %.3f", first ? "; mean bandwidth of " : ", ", name, m->before, m->after);
+    if (!isnan(m->accepted))
+        buf_printf(b, " (accepted %.3f)", m->accepted);
+    return true;
 }
 
 static char *in_words(const struct whatif *w)
 {
-    const struct route_quality *q[] = {&w->before_side.q, &w->after_side.q, &w->accepted_side.q};
-    struct mean same[3], shift[3], all[3];
     struct buf b = {0};
-    unsigned said = 0;
-    for (unsigned i = 0; i < 3; i++) {
-        same[i] = (struct mean){q[i]->same_rail_shift.absent, q[i]->same_rail_shift.mean};
-        shift[i] = (struct mean){q[i]->shift.absent, q[i]->shift.mean};
-        all[i] = (struct mean){q[i]->alltoall.absent, q[i]->alltoall.mean};
-    }
-    if (w->accepted_side.r.tables == NULL)
-        same[2].absent = shift[2].absent = all[2].absent = "";
     say_reach(w, &b);
-    say_mean(&b, "same-rail shifts", same, &said);
-    if (said == 0)
-        say_mean(&b, "shifts", shift, &said);
-    say_mean(&b, "all-to-all", all, &said);
+    bool said = say_mean(&b, "same-rail shifts", &w->mean[0], true);
+    said = said || say_mean(&b, "shifts", &w->mean[3], true);
+    say_mean(&b, "all-to-all", &w->mean[5], !said);
     return buf_take(&b);
 }
 
@@ -616,7 +739,11 @@ static const char *verdict(const struct whatif *w)
     bool proved = p->ok && p->unreached == 0;
     if (w->accepted_side.r.tables != NULL)
         proved &= w->accepted_side.proof.ok && w->accepted_side.proof.unreached == 0;
-    return verdicts[!proved ? 2 : w->reach.num_end > 0 || w->reach.num_sw > 0 ? 1 : 0];
+    if (!proved)
+        return verdicts[2];
+    if (w->reach.num_end > 0 || w->reach.num_sw > 0)
+        return verdicts[1];
+    return verdicts[w->in_vain.num_end > 0 ? 3 : 0];
 }
 
 // --- lists ---
@@ -632,20 +759,21 @@ static int by_name(const void *a, const void *b, void *arg)
     return c ? c : (x->num > y->num) - (x->num < y->num);
 }
 
-static uint32_t list_lost(struct whatif *w, struct lost_row row[CUT_OFF_SHOWN])
+static struct items list_lost(const struct fabric *f, struct reach_change *r,
+                              struct lost_row row[CUT_OFF_SHOWN])
 {
-    const struct fabric *f = w->base.f;
-    uint32_t n = w->reach.num_end < CUT_OFF_SHOWN ? w->reach.num_end : CUT_OFF_SHOWN;
-    qsort_r(w->reach.end, w->reach.num_end, sizeof(*w->reach.end), by_name, (void *)f);
+    uint32_t n = r->num_end < CUT_OFF_SHOWN ? r->num_end : CUT_OFF_SHOWN;
+    if (n > 0)
+        qsort_r(r->end, r->num_end, sizeof(*r->end), by_name, (void *)f);
     for (uint32_t i = 0; i < n; i++) {
-        const struct port *p = &f->port[w->reach.end[i]];
+        const struct port *p = &f->port[r->end[i]];
         const struct node *nd = fabric_node(f, p->node), *on = fabric_peer_node(f, p);
         row[i] = (struct lost_row){.guid = nd->guid,
                                    .name = fabric_desc(f, nd),
                                    .was_on = on != NULL ? fabric_desc(f, on) : NULL,
                                    .port = p->num};
     }
-    return n;
+    return (struct items){row, n};
 }
 
 static uint32_t list_singles(const struct fabric *f, struct single_row row[SINGLES_SHOWN], uint32_t *ret_n)
@@ -673,7 +801,7 @@ static uint32_t list_singles(const struct fabric *f, struct single_row row[SINGL
 
 static void render(struct whatif *w, double seconds)
 {
-    struct lost_row lost[CUT_OFF_SHOWN];
+    struct lost_row lost[CUT_OFF_SHOWN], vain[CUT_OFF_SHOWN];
     struct single_row single[SINGLES_SHOWN];
     uint32_t singles;
     const struct reach_change *r = &w->reach;
@@ -685,10 +813,11 @@ static void render(struct whatif *w, double seconds)
                               .switches_cut_off = r->num_sw,
                               .hosts_touched = r->hosts_touched,
                               .hosts_cut_off = r->hosts_lost,
-                              .cut_off = {lost, list_lost(w, lost)}};
+                              .cut_off = list_lost(w->base.f, &w->reach, lost)};
     struct singles_row s = {.before = reach_singles(w->base.f, NULL, 0),
                             .after = list_singles(w->after, single, &singles)};
     s.worst = (struct items){single, singles};
+    w->drained_row.in_vain = list_lost(w->after, &w->in_vain, vain);
     char *text = in_words(w);
     json_put_struct(&w->c->result, &schema_whatif,
                     &(struct whatif_row){
@@ -702,6 +831,7 @@ static void render(struct whatif *w, double seconds)
                         .accepted = w->accepted_side.r.tables != NULL ? &w->accepted_side.row : NULL,
                         .ideal = w->ideal.data != NULL ? w->ideal.data : w->before_side.quality.data,
                         .singles = &s,
+                        .bandwidth = {w->mean, WHATIF_MEANS},
                         .seconds = seconds,
                     });
     free(text);
@@ -736,6 +866,10 @@ static int answer(struct whatif *w, struct err *e)
     tables_unref(old);
     if (rc == 0 && w->drained != NULL)
         find_drained(w);
+    if (rc == 0 && w->drained != NULL && w->c->num_drain > 0)
+        find_in_vain(w);
+    if (rc == 0)
+        find_means(w);
     return rc;
 }
 
@@ -757,6 +891,7 @@ void whatif_run(struct computation *c, struct par *par)
     side_done(&w->after_side);
     side_done(&w->accepted_side);
     reach_change_done(&w->reach);
+    reach_change_done(&w->in_vain);
     buf_done(&w->ideal);
     free(w->drained);
     fabric_unref(w->numbered);

@@ -11,6 +11,7 @@
 #define WEFT_API_WHATIF_H
 
 #include "api/compute.h"
+#include "routing/quality.h"
 
 extern const struct schema schema_whatif;
 
@@ -33,6 +34,19 @@ void whatif_base_done(struct whatif_base *b); // also one whose init failed, or 
 // The tables that the manager would come to on `live`; drained: per port of it, NULL: none.
 int whatif_repair(const struct whatif_base *b, const struct fabric *live, const bool *drained,
                   struct par *par, struct route_result *ret, struct err *e);
+
+// Mean bandwidth of a pattern's flows, over those that there were before: what fails counts as 0. NAN: the
+// fabric has no such pattern.
+#define WHATIF_MEANS 6
+struct whatif_mean {
+    const char *pattern;
+    double before, after, accepted;
+    int64_t failed; // flows of `after` that do not arrive
+};
+// accepted: NULL where there is none. ends_lost: flows that are missing beside `before` are so because their
+// ends are cut off; else these failed themselves and nobody misses them.
+void whatif_means(const struct route_quality *before, const struct route_quality *after,
+                  const struct route_quality *accepted, bool ends_lost, struct whatif_mean ret[WHATIF_MEANS]);
 
 // Fills c->result, or c->err.
 void whatif_run(struct computation *c, struct par *par);

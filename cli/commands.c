@@ -80,7 +80,9 @@ const struct option_row option_rows[] = {
      .arg = OPTION_VALUE,
      .value = "WHAT",
      .repeat = true,
-     .doc = "link:A[PORT]-B[PORT], node-like:NODE=NEWNAME, su or su:NUMBER; may be repeated"},
+     .doc =
+         "link:A[PORT]-B[PORT], node-like:NODE=NEWNAME, node-like-hosts:SWITCH=NEWNAME, su or su:NUMBER; may "
+         "be repeated"},
     {.name = "dump-lft",
      .arg = OPTION_VALUE,
      .value = "FILE",
@@ -275,7 +277,8 @@ const struct command_row command_rows[] = {
      .options = "",
      .run = cmd_route_show,
      .doc = "the way from A to B, hop by hop, as the tables in force lead it",
-     .more = NODE_MORE "Exit code: 1 when B is not reached.\n",
+     .more = NODE_MORE "A port may have several LIDs (sm.lmc): B as one of them is followed as that.\n"
+                       "Exit code: 1 when B is not reached.\n",
      .example = "weft route show gpu-0001:3 gpu-0112:3\n"},
     {.name = "route compute",
      .args = "[FILE|NAME]",
@@ -289,6 +292,9 @@ const struct command_row command_rows[] = {
          "needed.\n"
          "Without FILE or NAME the running weftd computes for its fabric; nothing is written to that "
          "either.\n"
+         "With --fail the routes shown, and dumped, are computed anew for what is left; CHANGED is what the "
+         "manager\n"
+         "would write instead: it repairs the routes there were, see weft whatif.\n"
          "Exit code: 1 when the routes could not be proved.\n",
      .example = "weft route compute rail-1024\nweft route compute site.topo --fail random:1:7 -o json\n"
                 "weft route compute site.topo --engine updn --fail 'leaf-1[33]' --dump-lft after.lft\n"},
@@ -318,7 +324,8 @@ const struct command_row command_rows[] = {
          "  slot_shift       each host to the next scalable unit on its rail, by all numbers of slots\n"
          "  ring             each host to its own slot there\n"
          "  alltoall         every host to every other, exactly\n"
-         "  shift, permutation   random ones, the same each time\n",
+         "  shift, permutation   random ones, the same each time\n"
+         "Figures are those of the tables, as if no switch routed adaptively.\n",
      .example = "weft route quality\nweft route quality site.topo --fail random:1:7\n"},
     {.name = "route job",
      .args = "HOSTS [FILE|NAME]",
@@ -352,17 +359,27 @@ const struct command_row command_rows[] = {
          "tier, plane, role, type, name) as rail=3 or role=spine,name=*-0?: switches, unless role or type "
          "say\n"
          "adapters; random:PERCENT:SEED of the trunks.\n"
-         "--drain: cables stay alive and carry only what has no other way; a NODE means all its cables.\n"
+         "--drain: cables stay alive and carry only what has no other way; a NODE means all its cables. "
+         "DRAINED IN\n"
+         "VAIN: adapters hang on nothing else, and pulling these cables cuts them off.\n"
          "--add: link:A[PORT]-B[PORT], a cable between free ports; node-like:NODE=NEWNAME, a switch, an "
          "adapter or\n"
-         "a host (with all its adapters) cabled like NODE to free ports of its neighbours; su or su:NUMBER,\n"
-         "another scalable unit like the largest or this one, on free ports of the switches above. AFTER: "
-         "what\n"
+         "a host (with all its adapters) cabled like NODE to free ports of its neighbours (a switch without "
+         "hosts;\n"
+         "node-like-hosts: with adapters like those on it); su or su:NUMBER, another scalable unit like the "
+         "largest\n"
+         "or this one, on free ports of the switches above. AFTER: what\n"
          "happens when it is plugged in; ACCEPTED: when the blueprint has it and routes are computed anew.\n"
          "FILE, NAME: as of route compute; without it the fabric as it is now, with its tables in force.\n"
-         "Exit code: 1 when anybody would be cut off, or the routes are not proved.\n",
+         "A flow that fails, or whose end is cut off, counts as 0 in AFTER and ACCEPTED. Figures are those "
+         "of "
+         "the\n"
+         "tables, as if no switch routed adaptively.\n"
+         "Exit code: 1 when anybody would be cut off (in vain: once cables are pulled), the routes are not "
+         "proved,\n"
+         "or there is no room for what is added.\n",
      .example = "weft whatif --fail spine-01\nweft whatif --drain 'leaf-su01-rail0[33-48]' --fail spine-02\n"
-                "weft whatif --add su rail-1024\nweft whatif --fail 'role=leaf,rail=3' site.topo -o json\n"},
+                "weft whatif --add su rail-768\nweft whatif --fail 'role=leaf,rail=3' site.topo -o json\n"},
     {.name = "reroute",
      .args = "",
      .options = "apply wait",

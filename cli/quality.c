@@ -180,6 +180,21 @@ static int wait_ready(struct cli *c, const char *path, double seconds, json_t **
     }
 }
 
+void quality_say_adaptive(struct cli *c)
+{
+    json_t *f = NULL;
+    if (c->out.format != OUT_TABLE || cli_get(c, c->fabric, &f) != CLI_OK)
+        return;
+    long long n = js_int(f, "adaptive.enabled");
+    if (n > 0) {
+        out_printf(&c->out,
+                   "%lld switch%s adaptively: figures are those of the tables, which traffic may leave", n,
+                   n == 1 ? " routes" : "es route");
+        out_wrap(&c->out, 0);
+    }
+    json_decref(f);
+}
+
 static int show_live(struct cli *c, json_t *r)
 {
     json_t *now = json_object_get(r, "quality");
@@ -194,6 +209,7 @@ static int show_live(struct cli *c, json_t *r)
         out_newline(&c->out);
     }
     quality_table(c, now, json_object_get(r, "ideal"), json_object_get(r, "last"));
+    quality_say_adaptive(c);
     return CLI_OK;
 }
 

@@ -25,5 +25,7 @@ void route_pairs(struct out *o, json_t *result); // all values of an object, by 
 json_t *quality_line(json_t *figures);
 // A table, a pattern a line; ideal, before: beside these, NULL where there are none.
 void quality_table(struct cli *c, json_t *now, json_t *ideal, json_t *before);
+// A line where switches of the running fabric route adaptively, which no figure here knows of.
+void quality_say_adaptive(struct cli *c);
 
 #endif

@@ -72,14 +72,34 @@ static void draw_end(struct out *o, json_t *end)
         out_printf(o, "/%lld", js_int(end, "port"));
 }
 
-static void draw_route(struct out *o, json_t *r)
+// "LID 64, 3 more ways: route show 4 65 (or 66, 67)"
+static void draw_ways(struct out *o, const char *from, json_t *r)
+{
+    long long lid = js_int(r, "lid"), base = js_int(r, "to.lid"), more = (1ll << js_int(r, "to.lmc")) - 1;
+    const char *gap = "(or ";
+    out_printf(o, " (LID %lld", lid);
+    if (more > 0)
+        out_printf(o, ", %lld more way%s: route show %s %lld", more, more == 1 ? "" : "s", from,
+                   base + (lid == base));
+    for (long long i = base + (lid == base) + 1; more > 1 && more <= 3 && i <= base + more; i++) {
+        if (i == lid)
+            continue;
+        out_printf(o, "%s%s%lld", gap[0] == '(' ? " " : "", gap, i);
+        gap = ", ";
+    }
+    if (more > 3)
+        out_printf(o, " (all of %lld to %lld", base, base + more);
+    out_printf(o, "%s)  ", more > 1 ? ")" : "");
+}
+
+static void draw_route(struct out *o, const char *from, json_t *r)
 {
     json_t *hops = json_object_get(r, "hops");
 
     draw_end(o, json_object_get(r, "from"));
     out_printf(o, " -> ");
     draw_end(o, json_object_get(r, "to"));
-    out_printf(o, " (LID %lld)  ", js_int(r, "lid"));
+    draw_ways(o, from, r);
     if (js_true(r, "reached"))
         out_paint(o, COLOUR_GREEN, "reached");
     else
@@ -111,7 +131,7 @@ int cmd_route_show(struct cli *c)
     if (rc == CLI_OK) {
         number_hops(json_object_get(r, "hops"));
         if (c->out.format == OUT_TABLE)
-            draw_route(&c->out, r);
+            draw_route(&c->out, c->args.word[0], r);
         else if (c->out.format == OUT_CSV)
             out_list(&c->out, hop_fields, json_object_get(r, "hops"));
         else
@@ -198,6 +218,8 @@ static int job_failed(struct cli *c, json_t *job)
     const char *text = json_is_object(e) ? js_str(e, "text") : js_str(job, "error");
     const char *where = json_is_object(e) ? js_str(e, "where") : "";
     bool blueprint = strncmp(c->args.command->name, "blueprint", 9) == 0;
+    if (is_element(c, where) && strncmp(text, "there is no room", 16) == 0)
+        return cli_fail(CLI_FINDINGS, where, "%s", text); // asked well, and that is the answer
     if (is_element(c, where) || (where[0] && (c->args.command->run == cmd_route_job || blueprint)))
         return cli_fail(CLI_USAGE, where, "%s", text);
     return cli_fail(CLI_FINDINGS, where[0] ? where : NULL, "the routes could not be computed: %s",
@@ -276,6 +298,8 @@ static void value_text(struct buf *b, json_t *v)
 {
     if (json_is_integer(v))
         text_count(b, json_integer_value(v));
+    else if (json_is_real(v) && json_real_value(v) >= 1000 && json_real_value(v) < 1e15)
+        text_count(b, (long long)(json_real_value(v) + 0.5));
     else if (json_is_real(v))
         buf_printf(b, "%.4g", json_real_value(v));
     else if (json_is_string(v))
@@ -352,7 +376,7 @@ static void draw_result(struct out *o, const char *what, json_t *r)
     if (js_int(r, "failed.nodes") + js_int(r, "failed.links") > 0)
         draw_values(o, "failed", "", json_object_get(r, "failed"));
     if (json_is_object(json_object_get(r, "changed")))
-        draw_values(o, "changed", "", json_object_get(r, "changed"));
+        draw_values(o, "changed", "by repair, as weft whatif shows: ", json_object_get(r, "changed"));
     out_printf(o, "  cost     %.3f s, tables %.1f MB, peak memory %.1f MB", js_num(r, "seconds"),
                js_num(r, "lft_bytes") / 1e6, js_num(r, "peak_rss_bytes") / 1e6);
     out_wrap(o, 11);

@@ -173,6 +173,9 @@ static void route_line(struct out *o, json_t *f)
     out_printf(o, ", %lld hops at most", js_int(r, "max_hops"));
     if (js_int(r, "lanes") > 1)
         out_printf(o, ", %lld virtual lanes", js_int(r, "lanes"));
+    if (js_int(r, "lmc") > 0)
+        out_printf(o, ", %lld LIDs for each adapter port (LMC %lld)", 1ll << js_int(r, "lmc"),
+                   js_int(r, "lmc"));
     if (js_int(r, "disconnected") > 0) {
         out_printf(o, ", ");
         count_of(o, js_int(r, "disconnected"), "disconnected", "disconnected");
@@ -185,6 +188,19 @@ static void route_line(struct out *o, json_t *f)
     }
 }
 
+// 0.9983, or 18,930 flows.
+static void figure(struct out *o, const char *before, json_t *v)
+{
+    struct buf b = {0};
+    double x = json_number_value(v);
+    if (x >= 1000 && x < 1e15)
+        text_count(&b, (long long)(x + 0.5));
+    else
+        buf_printf(&b, "%.4g", x);
+    out_printf(o, "%s%s", before, b.data);
+    buf_done(&b);
+}
+
 static bool quality_figure(struct out *o, const char *name, const char *key, json_t *r, bool first)
 {
     json_t *now = json_object_get(json_object_get(r, "quality"), key);
@@ -192,12 +208,13 @@ static bool quality_figure(struct out *o, const char *name, const char *key, jso
     json_t *last = json_object_get(json_object_get(r, "quality_last"), key);
     if (!json_is_number(now))
         return false;
-    out_printf(o, "%s%s %.4g", first ? "" : ", ", name, json_number_value(now));
+    out_printf(o, "%s%s", first ? "" : ", ", name);
+    figure(o, " ", now);
     bool other = json_is_number(ideal) && json_number_value(ideal) != json_number_value(now);
     if (other)
-        out_printf(o, " (ideal %.4g", json_number_value(ideal));
+        figure(o, " (ideal ", ideal);
     if (json_is_number(last) && json_number_value(last) != json_number_value(now)) {
-        out_printf(o, "%sbefore %.4g", other ? ", " : " (", json_number_value(last));
+        figure(o, other ? ", before " : " (before ", last);
         other = true;
     }
     out_printf(o, other ? ")" : "");
@@ -208,18 +225,18 @@ static bool quality_figure(struct out *o, const char *name, const char *key, jso
 // too.
 static void quality_line_of(struct out *o, json_t *f)
 {
-    static const char *const figure[][2] = {{"same_rail_shift", "along rails"},
-                                            {"ring", "ring"},
-                                            {"shift", "shifts"},
-                                            {"alltoall", "all-to-all"},
-                                            {"alltoall_max", "flows on its fullest cable"}};
+    static const char *const figures[][2] = {{"same_rail_shift", "along rails"},
+                                             {"ring", "ring"},
+                                             {"shift", "shifts"},
+                                             {"alltoall", "all-to-all"},
+                                             {"alltoall_max", "flows on its fullest cable"}};
     json_t *r = json_object_get(f, "routing");
     bool any = false;
     if (!json_is_object(json_object_get(r, "quality")))
         return;
     label(o, "quality");
-    for (size_t i = 0; i < sizeof(figure) / sizeof(figure[0]); i++)
-        any |= quality_figure(o, figure[i][1], figure[i][0], r, !any);
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+        any |= quality_figure(o, figures[i][1], figures[i][0], r, !any);
     if (!any)
         out_printf(o, "no hosts to send");
     out_wrap(o, LABEL);

@@ -43,6 +43,7 @@ struct quality_flows {
     uint32_t patterns;
     uint64_t flows, failed; // of all patterns
     double mean;            // over patterns, of the mean over flows
+    double sum;             // bandwidth of all flows of all patterns together
     double worst;           // the least of the patterns' means
     double worst_flow;      // the least of any flow
     uint32_t max_load;      // flows on the fullest cable of any pattern

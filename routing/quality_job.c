@@ -208,7 +208,7 @@ static void rate_alltoall(struct jobq *j, const uint32_t *on, uint32_t classes, 
                                     .worst = q.worst,
                                     .max_load = q.max};
     for (uint32_t c = 0; c < g->n * g->stride; c++) {
-        if (load[c] > own)
+        if (load[c] > own && q.worst < 1) // of the smallest rail; larger ones have more of their own
             blame(r, g, c, load[c]);
     }
 }

@@ -260,6 +260,7 @@ static void gather(const struct qgraph *g, const struct pattern *p, uint32_t n, 
         ret->worst = ret->patterns == 0 || mean < ret->worst ? mean : ret->worst;
         ret->patterns++;
         ret->mean += mean;
+        ret->sum += p[i].sum;
         ret->flows += p[i].flows;
         ret->failed += p[i].failed;
         if (p[i].max > ret->max_load || (p[i].max == ret->max_load && p[i].channel < channel)) {

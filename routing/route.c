@@ -74,7 +74,8 @@ static void explain(const struct rgraph *g, const struct rorder *o, const struct
     if (engine == ROUTE_RAIL && o->tiered[comp])
         how = "up and down a tree, spread by place";
     else if (engine == ROUTE_RAIL || (opts->engine == ROUTE_AUTO && !o->tiered[comp]))
-        how = "no tiers, so up*/down*";
+        how = opts->engine == ROUTE_AUTO ? "no tiers, so up*/down* (or sssp, where hosts ask for their SL)"
+                                         : "no tiers, so up*/down*";
     snprintf(r->why, sizeof(r->why), "%s%s, no credit loop on one VL; ranks from %s, top %.40s%s", asked, how,
              o->source, fabric_desc(g->f, fabric_switch(g->f, o->top[comp])), parts);
 }

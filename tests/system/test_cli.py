@@ -212,6 +212,8 @@ def test_port(d):
     (("sweep", "999999"), "no such sweep"),
     (("event", "--since", "yesterday"), "2026-01-31T10:20:30Z"),
     (("route", "show", "gpu-0001:0", "nobody"), "no such node"),
+    (("route", "show", "gpu-0001:0", "gpu-0002:9"), "no adapter of gpu-0002 on rail 9 is seen"),
+    (("node", "nobody:9"), "no such node"),
     (("sim", "link", "sideways", "leaf-su01-rail0", "1"), "down, up, flap or enable?"),
     (("sim", "link", "down", "nobody", "1"), "nobody"),
     (("sim", "node", "eat", "leaf-su01-rail0"), "kill, revive, reboot, slow or name?"),
@@ -289,6 +291,27 @@ def test_route_compute_failed_elements(small_file, tmp_env):
     r = json.loads(ok(weft("route", "compute", small_file, "--fail", "leaf-1[3]", "--fail=leaf-1[4]", "-o", "json",
                            env=tmp_env)))
     assert r["verify"]["disconnected"] > 0
+
+
+def test_route_show_follows_each_lid_of_a_port():
+    with Daemon(simulate="ft3-16-4", args=("--set", "sm.lmc=2")) as daemon:
+        d = daemon.up()
+        ways = set()
+        for lid in range(64, 68):
+            r = d.get(f"/fabrics/default/routes?from=4&to={lid}")
+            assert (r["lid"], r["to"]["lid"], r["to"]["lmc"], r["reached"]) == (lid, 64, 2, True)
+            ways.add(tuple((h["guid"], h["out"]) for h in r["hops"]))
+            out = ok(d.weft("route", "show", "4", str(lid)))
+            assert f"(LID {lid}, 3 more ways: route show 4 {65 if lid == 64 else 64} (or " in out
+            assert str(r["hops"][2]["name"]) in out
+        assert len(ways) == 4
+        name, port = r["to"]["name"], r["to"]["port"]
+        assert d.get(f"/fabrics/default/routes?from=4&to={r['to']['port_guid']}")["lid"] == 64
+        assert "LID 64, 3 more ways" in ok(d.weft("route", "show", "4", f"{name}[{port}]"))
+        assert "4 LIDs for each adapter port (LMC 2)" in ok(d.weft("status"))
+    with Daemon(simulate="rail-64") as daemon:
+        assert "more way" not in ok(daemon.up().weft("route", "show", "1", "20"))
+        assert "LMC" not in ok(daemon.weft("status"))
 
 
 def test_route_compute_on_the_running_fabric(d):

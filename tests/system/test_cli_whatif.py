@@ -146,11 +146,59 @@ def test_drained_cables_carry_only_what_must():
     assert r["drained"]["links"] == r["drained"]["spared"] + r["drained"]["own"] == cut["asked"]["failed_links"]
     for name in ("same_rail_shift", "slot_shift", "ring", "shift", "permutation"):
         assert r["after"]["quality"][name] == cut["after"]["quality"][name], name
-    # All of a leaf's cables: there is no other way, so it stays reachable over them.
-    r = ask("--drain", "leaf-su01-rail0", "rail-512")
-    assert r["verdict"] == "safe" and r["drained"]["spared"] == 0 and r["drained"]["links"] == 32
+    # All of a leaf's cables: there is no other way, so it stays reachable over them, as long as nobody pulls them.
+    for what in ("leaf-su01-rail0", "leaf-su01-rail0[33-64]"):
+        r = ask("--drain", what, "rail-512", rc=1)
+        assert r["verdict"] == "drained-in-vain" and r["reach"]["ends_cut_off"] == 0
+        assert r["drained"]["spared"] == 0 and r["drained"]["links"] == 32 and r["drained"]["ends_in_vain"] == 32
+        assert len(r["drained"]["in_vain"]) == 20 and r["drained"]["in_vain"][0]["name"] == "gpu-0001 mlx5_0"
+    out = ok(weft("whatif", "--drain", what, "rail-512"), 1)
+    assert out.startswith("DRAINED IN VAIN: 32 ends have no other way; pulling these cables cuts them off")
+    assert "  in vain   gpu-0001 mlx5_0, gpu-0002 mlx5_0, " in out and "and 12 more" in out
+    r = ask("--drain", "leaf-su01-rail0[33-63]", "rail-512")  # one is left
+    assert r["verdict"] == "safe" and r["drained"]["ends_in_vain"] == 0 and r["drained"]["in_vain"] == []
     r = ask("--drain", "leaf-su01-rail0[33-40]", "--fail", "spine-02", "rail-512")
     assert r["verdict"] == "safe" and r["asked"]["drained_links"] <= 8 and r["asked"]["failed_nodes"] == 1
+
+
+def test_drained_in_vain_beside_failures_and_what_is_drained_already():
+    r = ask("--drain", "leaf-su01-rail0", "--fail", "leaf-su01-rail1", "rail-512", rc=1)
+    assert r["verdict"] == "cuts-off" and r["drained"]["ends_in_vain"] == 32
+    assert "drained in vain: 32 ends" in r["text"]
+    r = ask("--drain", "leaf-su01-rail0", "--fail", "leaf-su01-rail0", "rail-512", rc=1)  # it is dead
+    assert r["drained"]["ends_in_vain"] == 0
+    # A spine's own aggregation node goes with it.
+    assert ask("--drain", "role=spine,name=*-01", "superpod-1")["drained"]["ends_in_vain"] == 0
+
+
+def test_what_is_lost_counts():
+    r = ask("--fail", "spine-*", "rail-256", rc=1)
+    by = {x["pattern"]: x for x in r["bandwidth"]}
+    alltoall = r["after"]["quality"]["alltoall"]
+    assert alltoall["mean"] == 1 and by["alltoall"]["before"] == 1
+    assert by["alltoall"]["failed"] == alltoall["failed"] == 57344
+    assert by["alltoall"]["after"] == pytest.approx(1 - 57344 / 65280)
+    # Random shifts reach hardly anybody: each flow counts once, not each shift.
+    assert by["shift"]["after"] == pytest.approx(1 - by["shift"]["failed"] / (24 * 256))
+    assert by["same_rail_shift"]["failed"] == 0 and by["same_rail_shift"]["after"] == 1
+    assert "57,344 pairs no longer reach each other; " in r["text"] and "all-to-all 1.000 -> 0.122" in r["text"]
+
+    # Ends without a leaf send nothing at all: theirs are missed too.
+    r = ask("--fail", "rail=3", "rail-512", rc=1)
+    by = {x["pattern"]: x for x in r["bandwidth"]}
+    assert r["after"]["quality"]["alltoall"]["failed"] == 0 and by["alltoall"]["failed"] == 512 * 511 - 448 * 447
+    assert by["ring"]["after"] == 7 / 8 and by["ring"]["failed"] == 64
+    assert "FAILED" in ok(weft("whatif", "--fail", "rail=3", "rail-512"), 1)
+    # Of hosts that themselves fail nobody misses any.
+    r = ask("--fail", "gpu-0001 *", "rail-512")
+    assert all(x["failed"] == 0 for x in r["bandwidth"]) and "pairs" not in r["text"]
+
+
+def test_computed_anew_beside_repaired():
+    r = json.loads(ok(weft("route", "compute", "rail-512", "--fail", "random:5:7", "-o", "json")))
+    changed = ask("--fail", "random:5:7", "rail-512")["after"]["changed"]
+    assert r["changed"] == {k: changed[k] for k in ("entries", "blocks", "switches", "paths")}
+    assert r["changed"]["paths"] > 0
 
 
 def test_singles():
@@ -181,7 +229,18 @@ def test_additions():
     assert r["accepted"]["quality"]["units"] == 4 and r["accepted"]["verify"]["ok"]
 
     r = weft("whatif", "--add", "su", "rail-1024")
-    assert r.rc == 2 and "spine-01 has 0 free ports of 16 needed" in r.err and "and 11 more" in r.err
+    assert r.rc == 1 and "spine-01 has 0 free ports of 16 needed" in r.err and "and 11 more" in r.err
+    r = weft("whatif", "--add", "node-like:gpu-0001=gpu-0033", "rail-256")
+    assert r.rc == 1 and "there is no room: " in r.err and r.out == ""
+
+    # A leaf alone, and with adapters like those on its like.
+    r = ask("--add", "node-like:leaf-su01-rail0=leaf-x", "rail-768")
+    assert (r["asked"]["added_nodes"], r["asked"]["ends_not_added"]) == (1, 32) and r["reach"]["ends_after"] == 768
+    assert "WITHOUT the 32 adapters" in ok(weft("whatif", "--add", "node-like:leaf-su01-rail0=leaf-x", "rail-768"))
+    r = ask("--add", "node-like-hosts:leaf-su01-rail0=leaf-x", "rail-768")
+    assert (r["asked"]["added_nodes"], r["asked"]["ends_not_added"]) == (33, 0) and r["reach"]["ends_after"] == 800
+    assert r["accepted"]["verify"]["ok"] and r["after"]["quality"]["hosts"] == 800
+
     r = weft("whatif", "--add", "link:leaf-su01-rail0[33]-spine-02[1]", "rail-512")
     assert r.rc == 2 and "has a cable to spine-" in r.err
     # A cable that is moved: out there, in here.
@@ -200,7 +259,7 @@ NONSENSE = [
     (("--add", "ferry"), "link:A[PORT]"), (("--add", "link:spine-01[1]"), "link:A[PORT]"),
     (("--add", "link:spine-01[1]-spine-01[2]"), "itself"), (("--add", "link:spine-01[0]-spine-02[1]"), "no number"),
     (("--add", "link:spine-01[200]-spine-02[1]"), "no port 200"), (("--add", "node-like:spine-01"), "NEWNAME"),
-    (("--add", "node-like:gpu-0001=gpu-0002"), "free ports"), (("--add", "su:7"), "su:0"), (("--add", "su:x"), "su:0"),
+    (("--add", "node-like-hosts:spine-01"), "NEWNAME"), (("--add", "su:7"), "su:0"), (("--add", "su:x"), "su:0"),
     (("--add", "link:a[1]-b[1]"), "no node"), (("--fail", ""), "no node"),
 ]
 
