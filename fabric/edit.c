@@ -266,6 +266,7 @@ const struct fabric *fabric_edit_apply(const struct fabric_edit *x, struct findi
         plug_in(x, b, l->z, l->z_num);
         builder_link(b, (node_id){l->a}, l->a_num, (node_id){l->z}, l->z_num);
     }
+    builder_numbers_from(b, x->f); // rails are told by the numbers that they have
     return builder_seal(b, x->f->generation, ret_findings);
 }
 

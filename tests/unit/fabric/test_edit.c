@@ -106,6 +106,25 @@ static void test_kills(void **state)
     fabric_unref(bare);
 }
 
+// Rails are called in the result what they are called in what is edited.
+static void test_keeps_numbers(void **state)
+{
+    const struct fabric *f = make("rail-64");
+    struct fabric_edit x;
+    (void)state;
+    fabric_edit_init(&x, f);
+    fabric_edit_kill(&x, (node_id){index_of(f, "leaf-su01-rail3")});
+    const struct fabric *g = fabric_edit_apply(&x, NULL);
+    for (uint32_t i = 0; i < g->num_nodes; i++) {
+        if (strcmp(fabric_desc(g, &g->node[i]), "leaf-su01-rail3") != 0)
+            assert_int_equal(g->node[i].rail, fabric_by_guid(f, g->node[i].guid)->rail);
+    }
+    assert_int_equal(named(g, "gpu-0002 mlx5_3")->rail, 3);
+    fabric_edit_done(&x);
+    fabric_unref(g);
+    fabric_unref(f);
+}
+
 static void test_shares(void **state)
 {
     const struct fabric *f = make("rail-256");
@@ -184,10 +203,8 @@ static void test_adds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_kills),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_adds),
+        cmocka_unit_test(test_cuts),   cmocka_unit_test(test_kills), cmocka_unit_test(test_keeps_numbers),
+        cmocka_unit_test(test_shares), cmocka_unit_test(test_adds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
