@@ -281,6 +281,33 @@ static bool host_rail(const char *word, struct test *t, char **host)
     return true;
 }
 
+// Of a host that has others: CLI_USAGE and said why; CLI_OK when there is no such host.
+static int no_rail(const char *word, json_t *items, const struct test *t)
+{
+    struct buf rails = {0};
+    bool seen[256] = {false};
+    size_t i;
+    json_t *n;
+
+    json_array_foreach(items, i, n)
+    {
+        json_t *rail = json_object_get(n, "rail");
+        if (json_is_integer(rail) && is_host(js_str(n, "name"), t->host))
+            seen[json_integer_value(rail) & 255] = true;
+    }
+    for (unsigned r = 0; r < 256; r++)
+        if (seen[r])
+            buf_printf(&rails, "%s%u", rails.len > 0 ? ", " : "", r);
+    int rc = rails.len == 0 ? CLI_OK : CLI_USAGE;
+    if (rc != CLI_OK)
+        cli_fail(rc, word,
+                 "no adapter of %s on rail %lld is seen: there is none, or it or its leaf is away; seen are "
+                 "rails %s; see: weft blueprint show",
+                 t->host, t->rail, rails.data);
+    buf_done(&rails);
+    return rc;
+}
+
 // By LID or HOST:RAIL; *ret NULL where the word is neither.
 static int node_by_number(struct cli *c, const char *word, json_t **ret)
 {
@@ -296,6 +323,8 @@ static int node_by_number(struct cli *c, const char *word, json_t **ret)
     int rc = nodes_named(c, NULL, &items);
     if (rc == CLI_OK) {
         rc = single(word, select_nodes(items, &t), ret);
+        if (rc == CLI_OK && *ret == NULL && host != NULL)
+            rc = no_rail(word, items, &t);
         json_decref(items);
     }
     free(host);
