@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repaired tables get lanes: those of the ideal wherever that can be, by sssp_mend.c. When the kept and
 // re-homed entries fit no lanes, the ideal is given up for tables computed for the live fabric alone; when
-// these find too few lanes as well that is an error, but where auto chose the engine updn takes over, which
-// needs one. Nothing but blueprint, ideal and live fabric decides.
+// these find too few lanes as well, for updn's, which needs one: a damaged fabric must not be left with
+// tables over dead cables, and what has happened is said (`replaced`, `why`). Nothing but blueprint, ideal
+// and live fabric decides.
 #include "routing/repair_priv.h"
 
 #include <stdio.h>
@@ -61,10 +62,8 @@ int rrepair_lanes(const struct route_base *b, const struct fabric *live, const u
     if (rc) {
         struct err again = {0};
         rc = anew(b, live, par, &cause, r, &again);
-        if (rc && b->chosen)
+        if (rc)
             rc = by_updn(b, live, par, &again, r, e);
-        else if (rc && e)
-            *e = again;
         if (rc)
             tables_unref(r->tables);
         return rc;

@@ -96,7 +96,6 @@ int route_base_new(const struct fabric *blueprint, const struct route_result *id
     *b = (struct route_base){.a = a, .f = blueprint, .ideal = ideal->tables, .engine = ideal->engine, .n = n};
     b->opts = *o;
     b->opts.par = NULL;
-    b->chosen = o->engine == ROUTE_AUTO;
     b->opts.engine = ideal->engine; // not what it was chosen by
     b->ordered = ideal->engine == ROUTE_RAIL || ideal->engine == ROUTE_UPDN || ideal->engine == ROUTE_AUTO;
     memcpy(b->why, ideal->why, sizeof(b->why));

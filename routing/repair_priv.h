@@ -13,7 +13,6 @@ struct route_base {
     enum route_engine engine;
     char why[200];
     struct route_opts opts; // without par
-    bool chosen;            // the engine was, by auto
     uint32_t n, ports;      // switches; port numbers 0 .. ports - 1
     uint32_t *link;         // [switch * ports + port]: switch at the far end, or ID_NONE
     uint64_t *guid;
