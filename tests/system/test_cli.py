@@ -214,8 +214,6 @@ def test_port(d):
     (("route", "show", "gpu-0001:0", "nobody"), "no such node"),
     (("route", "show", "gpu-0001:0", "gpu-0002:9"), "no adapter of gpu-0002 on rail 9 is seen"),
     (("node", "nobody:9"), "no such node"),
-    (("route", "show", "gpu-0001:0", "gpu-0002:9"), "no adapter of gpu-0002 on rail 9 is seen"),
-    (("node", "nobody:9"), "no such node"),
     (("sim", "link", "sideways", "leaf-su01-rail0", "1"), "down, up, flap or enable?"),
     (("sim", "link", "down", "nobody", "1"), "nobody"),
     (("sim", "node", "eat", "leaf-su01-rail0"), "kill, revive, reboot, slow or name?"),
