@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/merge.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 
@@ -17,7 +18,7 @@ struct comparing {
     struct blueprint_item beyond;
     uint32_t *to_b, *to_live; // per node: its number in the other one, ID_NONE when it is not there as it is
     bool *stands_in;          // per live node: in another's place
-    bool *is_stood_in;        // per node of the blueprint
+    uint32_t *stood_in;       // per node of the blueprint: who stands there now, ID_NONE: nobody else
 };
 
 static struct blueprint_item *add(struct comparing *m, enum blueprint_diff kind)
@@ -91,7 +92,7 @@ static bool replaced(struct comparing *m, const struct port *p, const struct por
         x->far_port = p->num;
     }
     m->stands_in[i] = true;
-    m->is_stood_in[was - m->b->node] = true;
+    m->stood_in[was - m->b->node] = i;
     return true;
 }
 
@@ -150,7 +151,7 @@ static void missing_nodes(struct comparing *m, bool switches)
 {
     for (uint32_t i = 0; i < m->b->num_nodes; i++) {
         const struct node *n = &m->b->node[i];
-        if (m->to_live[i] != ID_NONE || (n->type == NODE_SWITCH) != switches || m->is_stood_in[i] ||
+        if (m->to_live[i] != ID_NONE || (n->type == NODE_SWITCH) != switches || m->stood_in[i] != ID_NONE ||
             fabric_by_guid(m->live, n->guid) != NULL)
             continue;
         struct blueprint_item *x = add(m, BLUEPRINT_MISSING_NODE);
@@ -160,6 +161,16 @@ static void missing_nodes(struct comparing *m, bool switches)
     }
 }
 
+// Where the cable at p of the blueprint would be now, in another's place too; NULL: the node is missing.
+static const struct port *place_of(const struct comparing *m, const struct port *p)
+{
+    uint32_t other = m->stood_in[p->node.i];
+    if (other == ID_NONE)
+        return same_port(m->live, m->to_live, m->b, p);
+    port_id id = fabric_port_at(m->live, &m->live->node[other], p->num);
+    return port_valid(id) ? fabric_port(m->live, id) : NULL;
+}
+
 static void missing_links(struct comparing *m)
 {
     for (uint32_t i = 0; i < m->b->num_ports; i++) {
@@ -167,10 +178,10 @@ static void missing_links(struct comparing *m)
         if (!port_valid(p->peer) || p->peer.i < i)
             continue;
         const struct port *z = fabric_port(m->b, p->peer);
-        const struct port *s = same_port(m->live, m->to_live, m->b, p);
+        const struct port *s = place_of(m, p);
         if (s == NULL || linked(s)) // the node is missing, or it was told as moved
             continue;
-        const struct port *sz = same_port(m->live, m->to_live, m->b, z);
+        const struct port *sz = place_of(m, z);
         if (sz == NULL || linked(sz))
             continue;
         struct blueprint_item *x = add(m, BLUEPRINT_MISSING_LINK);
@@ -201,7 +212,8 @@ struct blueprint_compare *blueprint_compare(const struct fabric *blueprint, cons
     m.to_b = numbers_in(blueprint, live);
     m.to_live = numbers_in(live, blueprint);
     m.stands_in = xcalloc(live->num_nodes + 1, sizeof(bool));
-    m.is_stood_in = xcalloc(blueprint->num_nodes + 1, sizeof(bool));
+    m.stood_in = xreallocarray(NULL, blueprint->num_nodes + 1, sizeof(*m.stood_in));
+    memset(m.stood_in, 0xff, blueprint->num_nodes * sizeof(*m.stood_in));
     for (uint32_t i = 0; i < live->num_ports; i++)
         if (port_valid(live->port[i].peer) && live->port[i].peer.i > i)
             live_link(&m, &live->port[i]);
@@ -215,7 +227,7 @@ struct blueprint_compare *blueprint_compare(const struct fabric *blueprint, cons
     free(m.to_b);
     free(m.to_live);
     free(m.stands_in);
-    free(m.is_stood_in);
+    free(m.stood_in);
     return m.c;
 }
 
@@ -251,6 +263,20 @@ static const char *place(const struct fabric *first, const struct fabric *second
     return buf;
 }
 
+// "leaf-1 (0x...)"; a name that is there twice has its GUID already.
+static const char *who(const struct fabric *first, const struct fabric *second, uint64_t guid, char *buf,
+                       size_t size)
+{
+    char text[24];
+    place(first, second, guid, 0, buf, size);
+    snprintf(text, sizeof(text), GUID_FMT, GUID_ARG(guid));
+    if (strstr(buf, text) == NULL) {
+        size_t used = strlen(buf);
+        snprintf(buf + used, size - used, " (%s)", text);
+    }
+    return buf;
+}
+
 const char *blueprint_item_text(const struct blueprint_item *x, const struct fabric *blueprint,
                                 const struct fabric *live, char *buf, size_t size)
 {
@@ -259,16 +285,14 @@ const char *blueprint_item_text(const struct blueprint_item *x, const struct fab
 
     switch (x->kind) {
     case BLUEPRINT_MISSING_NODE:
-        snprintf(buf, size, "%s (" GUID_FMT ") is away", place(g, f, x->guid, 0, a, sizeof(a)),
-                 GUID_ARG(x->guid));
+        snprintf(buf, size, "%s is away", who(g, f, x->guid, a, sizeof(a)));
         break;
     case BLUEPRINT_MISSING_LINK:
         snprintf(buf, size, "the cable %s - %s is away", place(g, f, x->guid, x->port, a, sizeof(a)),
                  place(g, f, x->far_guid, x->far_port, b, sizeof(b)));
         break;
     case BLUEPRINT_EXTRA_NODE:
-        snprintf(buf, size, "%s (" GUID_FMT ") is new", place(f, g, x->guid, 0, a, sizeof(a)),
-                 GUID_ARG(x->guid));
+        snprintf(buf, size, "%s is new", who(f, g, x->guid, a, sizeof(a)));
         break;
     case BLUEPRINT_EXTRA_LINK:
         snprintf(buf, size, "the cable %s - %s is new", place(f, g, x->guid, x->port, a, sizeof(a)),
@@ -281,11 +305,44 @@ const char *blueprint_item_text(const struct blueprint_item *x, const struct fab
                  place(g, f, x->was_guid, x->was_port, c, sizeof(c)));
         break;
     case BLUEPRINT_REPLACED:
-        snprintf(buf, size, "%s (" GUID_FMT ") at %s is where %s (" GUID_FMT ") was",
-                 place(f, g, x->guid, 0, a, sizeof(a)), GUID_ARG(x->guid),
-                 place(f, g, x->far_guid, x->far_port, b, sizeof(b)),
-                 place(g, f, x->was_guid, 0, c, sizeof(c)), GUID_ARG(x->was_guid));
+        snprintf(buf, size, "%s at %s is where %s was", who(f, g, x->guid, a, sizeof(a)),
+                 place(f, g, x->far_guid, x->far_port, b, sizeof(b)), who(g, f, x->was_guid, c, sizeof(c)));
         break;
     }
+    return buf;
+}
+
+static void put(char *buf, size_t size, const char *text)
+{
+    size_t used = strlen(buf);
+    snprintf(buf + used, size - used, "%s", text);
+}
+
+const char *blueprint_silent_text(const struct fabric *blueprint, const struct fabric *live, char *buf,
+                                  size_t size)
+{
+    bool *silent = fabric_silent(blueprint, live);
+    uint32_t switches = 0, ends = 0, shown = 3;
+    char name[180];
+
+    buf[0] = 0;
+    for (uint32_t i = 0; i < blueprint->num_nodes; i++) {
+        const struct node *n = &blueprint->node[i];
+        if (!silent[i] || n->type != NODE_SWITCH) {
+            ends += silent[i];
+        } else if (switches++ < shown) {
+            put(buf, size, switches > 1 ? ", " : "");
+            put(buf, size, fabric_node_name(blueprint, n, name, sizeof(name)));
+        }
+    }
+    if (switches > shown) {
+        snprintf(name, sizeof(name), "%s %u more switches", ends > 0 ? "," : " and", switches - shown);
+        put(buf, size, name);
+    }
+    if (ends > 0) {
+        snprintf(name, sizeof(name), "%s%u end%s", switches > 0 ? " and " : "", ends, ends > 1 ? "s" : "");
+        put(buf, size, name);
+    }
+    free(silent);
     return buf;
 }

@@ -40,6 +40,9 @@ void blueprint_compare_free(struct blueprint_compare *c); // NULL is fine
 // One line for people. Returns buf.
 const char *blueprint_item_text(const struct blueprint_item *x, const struct fabric *blueprint,
                                 const struct fabric *live, char *buf, size_t size);
+// "leaf-7, leaf-9 and 32 ends", which fabric_silent() tells; "" when there is none. Returns buf.
+const char *blueprint_silent_text(const struct fabric *blueprint, const struct fabric *live, char *buf,
+                                  size_t size);
 const char *blueprint_diff_name(enum blueprint_diff k);
 
 #endif

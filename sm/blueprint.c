@@ -16,6 +16,7 @@
 #include "fabric/writer.h"
 #include "lib/log.h"
 #include "lib/xalloc.h"
+#include "sm/drain_priv.h"
 #include "sm/sm_priv.h"
 
 #define HEAD "# blueprint nodes %u links %u\n"
@@ -272,9 +273,10 @@ static void tell_done(struct sm *sm, const struct sm_learning *l)
         snprintf(gone, sizeof(gone), "; dropped: %u nodes, %u cables of others",
                  c->count[BLUEPRINT_MISSING_NODE], c->count[BLUEPRINT_MISSING_LINK]);
     sm_event(sm, "blueprint-changed", "notice", "",
-             "blueprint (by %s): %s: %u nodes, %u switches, %u links%s",
+             "blueprint (by %s): %s: %u nodes, %u switches, %u links%s%s%s",
              l->ask.by[0] ? l->ask.by : "somebody", what[l->ask.op], now->num_nodes, now->num_switches,
-             now->num_links, gone);
+             now->num_links, gone,
+             l->kept[0] ? "; kept, as it does not answer though its cables are up: " : "", l->kept);
 }
 
 void sm_blueprint_take(struct sm *sm, struct sm_learning *l)
@@ -300,35 +302,62 @@ void sm_blueprint_take(struct sm *sm, struct sm_learning *l)
 
 // --- what is not in it ---
 
-static void tell_examples(struct sm *sm, const struct sm_learning *l, enum blueprint_diff kind,
-                          const char *code, const char *advice)
+#define EXAMPLES 3 // of a kind
+
+static void tell_moved(struct sm *sm, const struct sm_learning *l, const struct blueprint_item *x)
 {
     char text[600];
-    for (uint32_t i = 0; i < l->more->n; i++)
-        if (l->more->item[i].kind == kind)
-            sm_note(sm, NOTE_ROUTES, FINDING_WARNING, code, "", "%s%s",
-                    blueprint_item_text(&l->more->item[i], l->next->blueprint, sm->next_fabric, text,
-                                        sizeof(text)),
-                    advice);
+    bool gone = fabric_by_guid(sm->next_fabric, x->was_guid) == NULL;
+    blueprint_item_text(x, l->next->blueprint, sm->next_fabric, text, sizeof(text));
+    sm_note(sm, NOTE_ROUTES, FINDING_WARNING, "blueprint-moved", "", "%s%s", text,
+            gone ? ", which is gone; weft blueprint accept" : "; put it back, or: weft blueprint accept");
+}
+
+static void tell_replaced(struct sm *sm, const struct sm_learning *l, const struct blueprint_item *x)
+{
+    char text[600];
+    blueprint_item_text(x, l->next->blueprint, sm->next_fabric, text, sizeof(text));
+    sm_note(sm, NOTE_ROUTES, FINDING_WARNING, "blueprint-replaced", "",
+            "%s; when that is meant: weft blueprint accept", text);
+}
+
+static void tell_examples(struct sm *sm, const struct sm_learning *l, enum blueprint_diff kind,
+                          void (*tell)(struct sm *, const struct sm_learning *,
+                                       const struct blueprint_item *))
+{
+    for (uint32_t i = 0, told = 0; i < l->more->n && told < EXAMPLES; i++)
+        if (l->more->item[i].kind == kind) {
+            tell(sm, l, &l->more->item[i]);
+            told++;
+        }
+}
+
+struct part {
+    uint32_t count;
+    const char *one, *many;
+};
+
+// "1 switch, 32 ends"; returns how many parts that is.
+static unsigned put_parts(const struct part *part, size_t parts, char *buf, size_t size)
+{
+    unsigned n = 0;
+    buf[0] = 0;
+    for (size_t i = 0; i < parts; i++)
+        if (part[i].count > 0) {
+            size_t used = strlen(buf);
+            snprintf(buf + used, size - used, "%s%u %s", n++ ? ", " : "", part[i].count,
+                     part[i].count == 1 ? part[i].one : part[i].many);
+        }
+    return n;
 }
 
 static void growth_text(const struct blueprint_compare *c, char *buf, size_t size)
 {
-    uint32_t ends = c->count[BLUEPRINT_EXTRA_NODE] - c->extra_switches, n = 0;
-    const struct {
-        uint32_t count;
-        const char *one, *many;
-    } part[] = {{c->extra_switches, "switch", "switches"},
-                {c->count[BLUEPRINT_EXTRA_LINK], "cable between switches", "cables between switches"},
-                {ends, "end node", "end nodes"}};
-    buf[0] = 0;
-    for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++)
-        if (part[i].count > 0) {
-            size_t used = strlen(buf);
-            snprintf(buf + used, size - used, "%s%u %s", n ? ", " : "", part[i].count,
-                     part[i].count == 1 ? part[i].one : part[i].many);
-            n += part[i].count;
-        }
+    const struct part part[] = {
+        {c->extra_switches, "switch", "switches"},
+        {c->count[BLUEPRINT_EXTRA_LINK], "cable between switches", "cables between switches"},
+        {c->count[BLUEPRINT_EXTRA_NODE] - c->extra_switches, "end node", "end nodes"}};
+    unsigned n = put_parts(part, sizeof(part) / sizeof(part[0]), buf, size);
     size_t used = strlen(buf);
     snprintf(buf + used, size - used,
              " %s not in the blueprint: routed, but others' routes take no account of "
@@ -336,24 +365,130 @@ static void growth_text(const struct blueprint_compare *c, char *buf, size_t siz
              n == 1 ? "is" : "are", n == 1 ? "it" : "them");
 }
 
+static void tell_growth(struct sm *sm, const struct blueprint_compare *c)
+{
+    char text[300];
+    if (c->count[BLUEPRINT_EXTRA_NODE] + c->count[BLUEPRINT_EXTRA_LINK] == 0)
+        return;
+    growth_text(c, text, sizeof(text));
+    sm_note(sm, NOTE_ROUTES, FINDING_WARNING, "blueprint-growth", "", "%s", text);
+    if (c->count[BLUEPRINT_EXTRA_NODE] > sm->blueprint.told[BLUEPRINT_EXTRA_NODE] ||
+        c->count[BLUEPRINT_EXTRA_LINK] > sm->blueprint.told[BLUEPRINT_EXTRA_LINK])
+        sm_event(sm, "blueprint-growth", "notice", "", "%s", text);
+}
+
+// --- what is away ---
+
+struct away {
+    const struct sm *sm;
+    const struct fabric *b;
+    uint8_t *gone; // per node of b: 1 a switch that is away, 2 likewise and drained
+    uint32_t switches, ends, cables, hosts;
+    uint32_t shown;
+    char names[250];
+};
+
+static void show(struct away *a, const char *name)
+{
+    size_t used = strlen(a->names);
+    if (a->shown++ < EXAMPLES)
+        snprintf(a->names + used, sizeof(a->names) - used, "%s%s", a->shown > 1 ? ", " : "", name);
+}
+
+static void add_switch(struct away *a, const struct node *n)
+{
+    char name[180];
+    bool drained = sm_drains_cover_switch(a->sm, n->guid);
+    a->gone[n - a->b->node] = drained ? 2 : 1;
+    if (drained)
+        return;
+    a->switches++;
+    show(a, fabric_node_name(a->b, n, name, sizeof(name)));
+    for (unsigned num = 1; num <= n->num_ports; num++) {
+        const struct node *z = fabric_peer_node(a->b, fabric_port(a->b, fabric_port_at(a->b, n, num)));
+        a->cables += z != NULL && a->gone[z - a->b->node] == 0; // else counted, or drained
+    }
+}
+
+// An end goes without saying where all its switches are away; else it is down.
+static void add_end(struct away *a, const struct node *n)
+{
+    unsigned had = 0, gone = 0, drained = 0;
+    for (unsigned num = 1; num <= n->num_ports; num++) {
+        const struct node *z = fabric_peer_node(a->b, fabric_port(a->b, fabric_port_at(a->b, n, num)));
+        if (z == NULL)
+            continue;
+        had++;
+        gone += a->gone[z - a->b->node] == 1;
+        drained += a->gone[z - a->b->node] == 2;
+    }
+    if (had > 0 && gone + drained == had)
+        a->ends += gone > 0;
+    else
+        a->hosts++;
+}
+
+static void add_cable(struct away *a, const struct blueprint_item *x)
+{
+    char text[450];
+    const struct node *n = fabric_by_guid(a->b, x->guid), *z = fabric_by_guid(a->b, x->far_guid);
+    if (n == NULL || z == NULL || n->type != NODE_SWITCH || z->type != NODE_SWITCH ||
+        sm_drains_cover(a->sm, x->guid, x->port, x->far_guid, x->far_port))
+        return;
+    a->cables++;
+    snprintf(text, sizeof(text), "%s[%u] - %s[%u]", fabric_desc(a->b, n), x->port, fabric_desc(a->b, z),
+             x->far_port);
+    show(a, text);
+}
+
+// One finding for the fabric. Hosts that are down are no cause for alarm.
+static void tell_away(struct sm *sm, const struct sm_learning *l, bool accepted)
+{
+    struct away a = {.sm = sm, .b = l->next->blueprint};
+    char text[400], hosts[60] = "";
+
+    a.gone = xcalloc(a.b->num_nodes + 1, 1);
+    for (uint32_t i = 0; i < l->more->n; i++) { // switches come first
+        const struct blueprint_item *x = &l->more->item[i];
+        const struct node *n = fabric_by_guid(a.b, x->guid);
+        if (x->kind == BLUEPRINT_MISSING_LINK)
+            add_cable(&a, x);
+        else if (x->kind == BLUEPRINT_MISSING_NODE && n != NULL && x->is_switch)
+            add_switch(&a, n);
+        else if (x->kind == BLUEPRINT_MISSING_NODE && n != NULL)
+            add_end(&a, n);
+    }
+    free(a.gone);
+    const struct part part[] = {{a.switches, "switch", "switches"},
+                                {a.switches + a.cables > 0 ? a.ends : 0, "end", "ends"},
+                                {a.cables, "cable", "cables"}};
+    if (put_parts(part, 3, text, sizeof(text)) > 0) {
+        bool one = a.switches + a.ends + a.cables == 1;
+        if (accepted && a.hosts > 0)
+            snprintf(hosts, sizeof(hosts), "; besides, %u end%s down", a.hosts,
+                     a.hosts == 1 ? " is" : "s are");
+        sm_note(sm, NOTE_ROUTES, accepted ? FINDING_WARNING : FINDING_INFO, "blueprint-missing", "",
+                "%s of the blueprint %s away: %s%s%s; weft blueprint show", text, one ? "is" : "are", a.names,
+                a.shown > EXAMPLES ? ", ..." : "", hosts);
+    } else if (accepted && a.hosts > 0) {
+        sm_note(sm, NOTE_ROUTES, FINDING_INFO, "blueprint-missing", "",
+                "%u end%s of the blueprint %s down; weft blueprint show", a.hosts, a.hosts == 1 ? "" : "s",
+                a.hosts == 1 ? "is" : "are");
+    }
+}
+
 void sm_blueprint_tell(struct sm *sm, const struct sm_learning *l)
 {
     const struct blueprint_compare *c = l->more;
-    char text[300];
+    bool accepted = sm_blueprint_state_after(l->ask.op, l->state) == SM_BLUEPRINT_ACCEPTED;
     static const uint32_t none[BLUEPRINT_DIFFS];
-    const uint32_t *count = c != NULL ? c->count : none;
 
-    if (count[BLUEPRINT_EXTRA_NODE] + count[BLUEPRINT_EXTRA_LINK] > 0) {
-        growth_text(c, text, sizeof(text));
-        sm_note(sm, NOTE_ROUTES, FINDING_WARNING, "blueprint-growth", "", "%s", text);
-        if (count[BLUEPRINT_EXTRA_NODE] > sm->blueprint.told[BLUEPRINT_EXTRA_NODE] ||
-            count[BLUEPRINT_EXTRA_LINK] > sm->blueprint.told[BLUEPRINT_EXTRA_LINK])
-            sm_event(sm, "blueprint-growth", "notice", "", "%s", text);
+    if (c != NULL && accepted) {
+        tell_growth(sm, c);
+        tell_examples(sm, l, BLUEPRINT_MOVED, tell_moved);
+        tell_examples(sm, l, BLUEPRINT_REPLACED, tell_replaced);
     }
-    if (count[BLUEPRINT_MOVED] > 0)
-        tell_examples(sm, l, BLUEPRINT_MOVED, "blueprint-moved", "; put it back, or: weft blueprint accept");
-    if (count[BLUEPRINT_REPLACED] > 0)
-        tell_examples(sm, l, BLUEPRINT_REPLACED, "blueprint-replaced",
-                      "; when that is meant: weft blueprint accept");
-    memcpy(sm->blueprint.told, count, sizeof(sm->blueprint.told));
+    if (c != NULL)
+        tell_away(sm, l, accepted);
+    memcpy(sm->blueprint.told, c != NULL && accepted ? c->count : none, sizeof(sm->blueprint.told));
 }

@@ -161,10 +161,12 @@ int sm_learn(struct sm_learning *l, const struct fabric *live, const struct rout
         rc = ideal_with_hosts(l, fixed, b, o, e);
     else
         rc = ideal_for(l, b, o, &l->next, e);
-    if (rc == 0 && state == SM_BLUEPRINT_ACCEPTED)
-        l->more = blueprint_compare(l->next->blueprint, live, 3);
+    if (rc == 0)
+        l->more = blueprint_compare(l->next->blueprint, live, UINT32_MAX);
     if (rc == 0 && l->ask.op != SM_BLUEPRINT_NONE && l->known != NULL)
         l->less = blueprint_compare(l->known, l->next->blueprint, 0);
+    if (rc == 0 && l->ask.op == SM_BLUEPRINT_REROUTE && l->known != NULL)
+        blueprint_silent_text(l->known, live, l->kept, sizeof(l->kept));
     fabric_unref(fixed);
     fabric_unref(b);
     return rc;

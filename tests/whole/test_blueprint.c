@@ -3,6 +3,7 @@
 // again, given, struck from, balanced anew; with restarts in between.
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,10 @@
 #include "fabric/merge.h"
 #include "lib/rng.h"
 #include "mad/mad.h"
+#include "sm/drain.h"
 #include "tests/whole/odd.h"
 
+#define MAX_LIDS 70
 #define FABRIC "rail-512" // 8 rails, 2 units of 32 hosts
 
 static bool coming[512]; // per host of the plan
@@ -421,6 +424,62 @@ static void test_strike(void **state)
     done(&o);
 }
 
+static void assert_missing(const struct odd *o, enum finding_severity severity, const char *text)
+{
+    const struct findings *f = sm_findings(o->r.sm);
+    for (size_t i = 0; i < f->n; i++)
+        if (strcmp(f->item[i].code, "blueprint-missing") == 0) {
+            assert_int_equal(f->item[i].severity, severity);
+            if (strstr(f->item[i].text, text) == NULL)
+                fail_msg("\"%s\" is not in \"%s\"", text, f->item[i].text);
+            return;
+        }
+    fail_msg("no finding blueprint-missing");
+}
+
+// What is away of an accepted blueprint is a warning, of a learning one an info; so are hosts that are down.
+// What is drained is no finding.
+static void test_missing(void **state)
+{
+    struct odd o;
+    struct err e = {0};
+    (void)state;
+    begin_whole(&o);
+    const struct node *leaf = hosts_leaf(&o, 3), *spine = nth(&o, ROLE_SPINE, 1),
+                      *host = nth(&o, ROLE_HOST, 12);
+    for (int accepted = 0; accepted < 2; accepted++) {
+        enum finding_severity severity = accepted ? FINDING_WARNING : FINDING_INFO;
+        if (accepted)
+            accept(&o);
+        assert_int_equal(findings_of(&o, "blueprint-missing"), 0);
+        all_links(&o, host, false);
+        settle(&o);
+        if (accepted)
+            assert_missing(&o, FINDING_INFO, "1 end of the blueprint is down");
+        else
+            assert_int_equal(findings_of(&o, "blueprint-missing"), 0);
+        leaf_links(&o, leaf, false);
+        settle(&o);
+        char text[200];
+        snprintf(text, sizeof(text), "1 switch, 32 ends, 64 cables of the blueprint are away: %s%s",
+                 fabric_desc(o.r.plan, leaf), accepted ? "; besides, 1 end is down" : ";");
+        assert_missing(&o, severity, text);
+        leaf_links(&o, leaf, true);
+        assert_int_equal(sim_link_set(o.r.sim, leaf->guid, uplink(&o, leaf, 2), false), 0);
+        settle(&o);
+        assert_missing(&o, severity, "1 cable of the blueprint is away: ");
+        assert_int_equal(sim_link_set(o.r.sim, leaf->guid, uplink(&o, leaf, 2), true), 0);
+        all_links(&o, host, true);
+        settle(&o);
+    }
+    assert_int_equal(sm_drain(o.r.sm, &(struct sm_drain_place){spine->guid, 0}, "the test", "", &e), 0);
+    settle(&o);
+    all_links(&o, spine, false);
+    settle(&o);
+    assert_int_equal(findings_of(&o, "blueprint-missing"), 0);
+    done(&o);
+}
+
 // --- balanced anew ---
 
 static unsigned kill_trunks(struct odd *o, unsigned percent, bool up)
@@ -503,6 +562,65 @@ static void test_reroute_without_leaf(void **state)
     done(&o);
 }
 
+// The LIDs of the leaf and of what hangs on it.
+static unsigned lids_at(const struct odd *o, const struct node *leaf, uint16_t lid[MAX_LIDS])
+{
+    unsigned n = 0;
+    lid[n++] = lid_of(o, port_of(o, leaf, 0)->guid);
+    for (unsigned num = 1; num <= leaf->num_ports; num++) {
+        const struct node *z = peer_of(o, leaf, num, NULL);
+        if (z != NULL && z->type == NODE_CA)
+            lid[n++] = lid_of(o, fabric_port(o->r.plan, port_of(o, leaf, num)->peer)->guid);
+    }
+    return n;
+}
+
+// Entries for them on other switches.
+static unsigned ways_to(const struct odd *o, const struct node *leaf, const uint16_t *lid, unsigned lids)
+{
+    uint8_t *t = tables(o);
+    unsigned n = 0;
+    for (uint32_t sw = 0; sw < o->r.plan->num_switches; sw++)
+        for (unsigned i = 0; i < lids; i++)
+            n += fabric_switch(o->r.plan, sw) != leaf && t[sw * o->lids + lid[i]] != LFT_DROP;
+    free(t);
+    return n;
+}
+
+// A leaf whose agent is dead forwards as ever: it and its hosts keep their place, and nobody is cut off.
+static void test_reroute_with_silent_leaf(void **state)
+{
+    struct odd o;
+    (void)state;
+    begin_whole(&o);
+    const struct node *leaf = hosts_leaf(&o, 2);
+    uint32_t nodes = now(&o).known->num_nodes, links = now(&o).known->num_links;
+    uint16_t lid[MAX_LIDS];
+    unsigned lids = lids_at(&o, leaf, lid), ways = ways_to(&o, leaf, lid, lids);
+    assert_int_equal(lids, 33);
+    assert_int_equal(ways, lids * (o.r.plan->num_switches - 1));
+    assert_int_equal(sim_node_kill(o.r.sim, leaf->guid, true), 0);
+    rig_run(&o.r, 12 * MONO_S);
+    assert_int_equal(findings_of(&o, "peer-silent"), 1);
+    assert_non_null(strstr(finding_text(&o, "peer-silent"), "goes on over it"));
+    assert_int_equal(ways_to(&o, leaf, lid, lids), ways);
+    assert_true(kill_trunks(&o, 5, false) > 0);
+    rig_run(&o.r, 5 * MONO_S);
+    sm_blueprint_ask(o.r.sm, SM_BLUEPRINT_REROUTE, NULL, "the test");
+    rig_run(&o.r, 10 * MONO_S);
+    assert_int_equal(now(&o).asked, SM_BLUEPRINT_NONE);
+    assert_int_equal(now(&o).state, SM_BLUEPRINT_ACCEPTED);
+    assert_int_equal(now(&o).known->num_nodes, nodes);
+    assert_true(now(&o).known->num_links < links);
+    assert_int_equal(ways_to(&o, leaf, lid, lids), ways);
+    assert_non_null(strstr(o.r.log.data, "though its cables are up: leaf-"));
+    assert_non_null(strstr(o.r.log.data, " and 32 ends"));
+    assert_int_equal(sim_node_kill(o.r.sim, leaf->guid, false), 0);
+    settle(&o);
+    assert_int_equal(findings_of(&o, "blueprint-growth"), 0);
+    done(&o);
+}
+
 // --- when it cannot be ---
 
 // A weftd that is stopped before what was asked for is done has not done it.
@@ -555,8 +673,10 @@ int main(void)
         cmocka_unit_test(test_replaced_spine),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_strike),
+        cmocka_unit_test(test_missing),
         cmocka_unit_test(test_reroute),
         cmocka_unit_test(test_reroute_without_leaf),
+        cmocka_unit_test(test_reroute_with_silent_leaf),
         cmocka_unit_test(test_asked_and_stopped),
         cmocka_unit_test(test_old_blob),
     };

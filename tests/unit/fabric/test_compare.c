@@ -3,6 +3,7 @@
 #include "test_model_help.h"
 
 #include "fabric/compare.h"
+#include "fabric/merge.h"
 #include "fabric/topogen.h"
 #include "lib/err.h"
 
@@ -139,7 +140,7 @@ static void test_moved(void **state)
 static void replace(struct builder *x, const struct fabric *b, const struct node *n, uint64_t guid)
 {
     node_id id =
-        n->type == NODE_SWITCH ? add_switch(x, guid, n->num_ports, "other") : add_ca(x, guid, "other");
+        n->type == NODE_SWITCH ? add_switch(x, guid, n->num_ports, fabric_desc(b, n)) : add_ca(x, guid, "other");
     for (unsigned num = 1; num <= n->num_ports; num++) {
         const struct port *p = &b->port[fabric_port_at(b, n, num).i];
         if (!port_valid(p->peer))
@@ -187,6 +188,40 @@ static void test_replaced(void **state)
     fabric_unref(b);
 }
 
+// A cable that is left out when a switch is replaced is away, by the name of the one that had it.
+static void test_replaced_but_one(void **state)
+{
+    const struct fabric *b = whole(), *live;
+    const struct node *spine = nth_of(b, ROLE_SPINE, 1);
+    struct builder *x = builder_from(b);
+    node_id id;
+    unsigned num = 1;
+    char text[300];
+    (void)state;
+    while (!port_valid(fabric_port(b, fabric_port_at(b, spine, num))->peer))
+        num++;
+    replace(x, b, spine, 0xabc000);
+    assert_int_equal(builder_find(x, 0xabc000, &id), 0);
+    builder_unlink(x, id, num);
+    struct blueprint_compare *c = both(b, x, &live);
+    assert_counts(c, (uint32_t[BLUEPRINT_DIFFS]){[BLUEPRINT_REPLACED] = 1, [BLUEPRINT_MISSING_LINK] = 1});
+    snprintf(text, sizeof(text), "%s[%u]", fabric_desc(b, spine), num);
+    assert_text(c, BLUEPRINT_MISSING_LINK, b, live, text);
+    blueprint_compare_free(c);
+
+    const struct fabric *next = fabric_merge(b, live); // accepted: both are in it, by one name
+    c = blueprint_compare(next, live, 10);
+    assert_counts(c, (uint32_t[BLUEPRINT_DIFFS]){[BLUEPRINT_MISSING_NODE] = 1});
+    blueprint_item_text(first(c, BLUEPRINT_MISSING_NODE), next, live, text, sizeof(text));
+    const char *guid = strstr(text, "(0x");
+    assert_non_null(guid);
+    assert_null(strstr(guid + 1, "(0x"));
+    blueprint_compare_free(c);
+    fabric_unref(next);
+    fabric_unref(live);
+    fabric_unref(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +229,7 @@ int main(void)
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_moved),
         cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_replaced_but_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
