@@ -8,7 +8,8 @@
 // or router's 1..num_ports; they lie consecutively in the port array.
 //
 // Names repeat, may be empty and hold any printable UTF-8. SU and rail numbers are derived from topology and
-// names (fabric/builder.h) and do not depend on the order in which nodes were found; host numbers do.
+// names and do not depend on the order in which nodes were found; host numbers do. Those of a live fabric are
+// its blueprint's (builder_numbers_from()): a number that nothing has is that of something that is away.
 //
 // A LID above 0xbfff (0xffff: an adapter nobody configured yet) stays in port.a.lid as read and is in no map.
 //
