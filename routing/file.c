@@ -100,7 +100,7 @@ static int entry(struct reading *r, const char *line, struct err *e)
     lid = lid_now(r, end, (uint32_t)lid);
     if (lid < r->t->lids)
         tables_row(r->t, r->sw)[lid] = (uint8_t)port;
-    r->entries++;
+    r->entries += port != LFT_DROP;
     return 0;
 }
 
@@ -133,11 +133,26 @@ static int all_lines(struct reading *r, const char *text, size_t len, struct err
     return 0;
 }
 
+uint32_t rfile_missing(const struct fabric *f, const struct fabric_tables *t, uint16_t *ret_first)
+{
+    uint32_t n = 0;
+    for (uint32_t lid = 1; lid <= f->top_lid; lid++) {
+        bool any = f->lid_port[lid] == ID_NONE;
+        for (uint32_t s = 0; s < t->num_switches && !any; s++)
+            any = tables_port(t, s, (uint16_t)lid) != LFT_DROP;
+        if (!any && n++ == 0)
+            *ret_first = (uint16_t)lid;
+    }
+    return n;
+}
+
 int rfile_read(const struct fabric *f, const char *text, size_t len, struct fabric_tables **ret,
                struct err *e)
 {
-    if (!text || len == 0)
+    if (!text)
         return err_set(e, -EINVAL, NULL, "engine file: no table dump was given");
+    if (len == 0)
+        return err_set(e, -EINVAL, NULL, "engine file: the table dump is empty");
     struct reading r = {.f = f, .sw = ID_NONE};
     r.t = tables_new(f, f->top_lid, "file");
     int rc = all_lines(&r, text, len, e);

@@ -151,7 +151,14 @@ static int read_file(const struct fabric *f, const struct route_opts *o, struct 
         return rc;
     tables_seal(t, false);
     *ret = (struct route_result){.tables = t, .engine = ROUTE_FILE};
+    uint16_t first = 0;
+    uint32_t missing = rfile_missing(f, t, &first);
     snprintf(ret->why, sizeof(ret->why), "asked for: tables from a file");
+    if (missing > 0)
+        snprintf(ret->why, sizeof(ret->why),
+                 "asked for: tables from a file; %u LIDs are not in it, the first is %u: these are routed by "
+                 "shortest ways",
+                 missing, first);
     return 0;
 }
 

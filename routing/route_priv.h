@@ -182,6 +182,8 @@ uint64_t rsssp_stale(const struct fabric *f, const struct fabric_tables *t, cons
 uint32_t rsssp_lanes(const struct fabric *f, const struct route_opts *opts);
 
 // file.c
+// LIDs in use that no switch has an entry for; *ret_first: the lowest, when there are any.
+uint32_t rfile_missing(const struct fabric *f, const struct fabric_tables *t, uint16_t *ret_first);
 int rfile_read(const struct fabric *f, const char *text, size_t len, struct fabric_tables **ret,
                struct err *e);
 

@@ -84,13 +84,39 @@ static void refuse(const char *text, const char *why, const char *where)
 
 static void bad_dumps(void **state)
 {
-    refuse("", "no table dump", "");
+    refuse("", "is empty", "");
     refuse("hello\nworld\n", "no forwarding table", "line 2");
     refuse("0x0001 003 # x\n", "before any table", "line 1");
     refuse("\nUnicast lids [0-4] of switch Lid 4 ('x'):\n", "without its switch's GUID", "line 2");
     refuse("Unicast lids [0-4] of switch Lid 4 guid 0x1234 ('x'):\n0x0001 003\n", "0x0000000000001234", "");
     refuse("Unicast lids [0-4] of switch Lid 4 guid 0x1234 ('x'):\n0xc001 003\n", "a LID beyond", "line 2");
     refuse("Unicast lids [0-4] of switch Lid 4 guid 0x1234 ('x'):\n0x0001 256\n", "a port number", "line 2");
+}
+
+// What the file does not have is named, and a file of nothing but "no way" is none.
+static void missing(void **state)
+{
+    const struct fabric *f = rig_named("rail-64");
+    struct fabric_tables *sealed = rig_route(f, ROUTE_UPDN), *t = tables_copy_for(sealed, f, f, f->top_lid);
+    struct route_result r;
+    struct buf b = {0};
+    struct err e;
+    for (uint32_t s = 0; s < f->num_switches; s++)
+        tables_row(t, s)[7] = tables_row(t, s)[9] = LFT_DROP;
+    dump(f, t, true, 0, &b);
+    assert_int_equal(read_text(f, b.data, b.len, &r, &e), 0);
+    assert_non_null(strstr(r.why, "2 LIDs are not in it, the first is 7"));
+    tables_unref(r.tables);
+    buf_clear(&b);
+    for (uint32_t s = 0; s < f->num_switches; s++)
+        buf_printf(&b, "Unicast lids [0-9] of switch Lid 4 guid " GUID_FMT " ('x'):\n0x0001 255\n",
+                   GUID_ARG(fabric_switch(f, s)->guid));
+    assert_int_equal(read_text(f, b.data, b.len, &r, &e), -EINVAL);
+    assert_non_null(strstr(e.text, "tables without entries"));
+    buf_done(&b);
+    tables_unref(t);
+    tables_unref(sealed);
+    fabric_unref(f);
 }
 
 // Damaged text is refused or read, never more.
@@ -203,8 +229,8 @@ static void traced_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_dialects), cmocka_unit_test(bad_dumps),   cmocka_unit_test(mutated),
-        cmocka_unit_test(traced),        cmocka_unit_test(traced_loop),
+        cmocka_unit_test(both_dialects), cmocka_unit_test(bad_dumps), cmocka_unit_test(missing),
+        cmocka_unit_test(mutated),       cmocka_unit_test(traced),    cmocka_unit_test(traced_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
