@@ -2,9 +2,13 @@
 // Drains: the list, draining and undraining, and what either would move.
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/api_priv.h"
+#include "api/elements.h"
+#include "api/resolve.h"
+#include "lib/xalloc.h"
 #include "lib/guid.h"
 #include "sm/drain.h"
 
@@ -51,7 +55,8 @@ static const struct field body_fields[] = {
     {.name = "element",
      .type = FIELD_STR,
      .at = 0,
-     "\"node[port]\": the cable there; \"node\": all cables to other switches. By name or GUID",
+     "\"node[port]\": the cable there; \"node\": all cables to other switches. By name or GUID. Or many of "
+     "them, all or none: node[33-48], spine-*, role=spine,rail=3, leaf-*[33]; 1024 at most",
      .need = true},
     {.name = "reason",
      .type = FIELD_STR,
@@ -78,36 +83,43 @@ static const struct field check_fields[] = {
 const struct schema schema_drain_check_body = {
     .name = "drain_check_asked", "What is to be drained or undrained", 1, check_fields, true};
 
+struct drained_item {
+    const char *name;
+    uint64_t node;
+    int64_t port;
+    bool changed;
+};
+#define ITEM(f) offsetof(struct drained_item, f)
+static const struct field item_fields[] = {
+    {.name = "name", .type = FIELD_STR, .at = ITEM(name), "what the drain goes by in the list"},
+    {.name = "node", .type = FIELD_GUID, .at = ITEM(node), "GUID of the switch, as in the list"},
+    {.name = "port", .type = FIELD_INT, .at = ITEM(port), "null: the whole switch", .null = true},
+    {.name = "changed", .type = FIELD_BOOL, .at = ITEM(changed), "false: it was so already"},
+    {0},
+};
+static const struct schema schema_item = {
+    .name = "drained_item", "One of what was asked for", sizeof(struct drained_item), item_fields};
+
 struct drained_row {
     bool changed;
     const char *name, *text;
-    uint64_t node;
-    int64_t sweep, port;
+    int64_t sweep;
+    struct items items;
 };
+#define DONE(f) offsetof(struct drained_row, f)
 static const struct field drained_fields[] = {
-    {.name = "changed",
-     .type = FIELD_BOOL,
-     .at = offsetof(struct drained_row, changed),
-     "false: it was so already"},
+    {.name = "changed", .type = FIELD_BOOL, .at = DONE(changed), "false: it was so already"},
     {.name = "name",
      .type = FIELD_STR,
-     .at = offsetof(struct drained_row, name),
-     "what the drain goes by in the list"},
-    {.name = "node",
-     .type = FIELD_GUID,
-     .at = offsetof(struct drained_row, node),
-     "GUID of the switch, as in the list"},
-    {.name = "port",
-     .type = FIELD_INT,
-     .at = offsetof(struct drained_row, port),
-     "null: the whole switch",
-     .null = true},
+     .at = DONE(name),
+     "what the drain goes by in the list; of many, what was asked for"},
+    {.name = "items", .type = FIELD_LIST, .at = DONE(items), "each", &schema_item},
     {.name = "sweep",
      .type = FIELD_INT,
-     .at = offsetof(struct drained_row, sweep),
+     .at = DONE(sweep),
      "id of the sweep that moves the routes; null when nothing has changed",
      .null = true},
-    {.name = "text", .type = FIELD_STR, .at = offsetof(struct drained_row, text), "the same in words"},
+    {.name = "text", .type = FIELD_STR, .at = DONE(text), "the same in words"},
     {0},
 };
 const struct schema schema_drained = {
@@ -230,57 +242,111 @@ static bool by_listed_name(const struct sm *sm, const char *text, bool guid_only
     return false;
 }
 
-// Also what name it goes by, for people. False with an answer.
-static bool place_of(struct request *r, bool undrain, struct sm_drain_place *ret, char *name, size_t size)
+struct places {
+    struct sm_drain_place *at;
+    bool *did;
+    size_t n;
+    char name[200]; // of the only one; else what was asked for
+};
+
+static void free_places(struct places *p)
+{
+    free(p->at);
+    free(p->did);
+}
+
+static bool is_managed(struct request *r)
+{
+    const struct view *v = r->view;
+    if (v->src->sm != NULL)
+        return true;
+    if (v->src->offline != NULL)
+        answer_problem(r, 409, "fabric %s is a file; nothing carries traffic there", v->src->name);
+    else
+        answer_problem(r, 503, "fabric %s is not managed: %s", v->src->name,
+                       v->src->down ? v->src->down : "there is no port");
+    return false;
+}
+
+// Whether it may be many: a list of ports, a glob, fields.
+static bool is_many(const char *text)
+{
+    size_t n = strlen(text);
+    const char *open = strrchr(text, '[');
+    return strpbrk(text, "*?=") != NULL ||
+           (n > 0 && text[n - 1] == ']' && open != NULL && strpbrk(open, ",-"));
+}
+
+static int pick_many(const struct fabric *f, const char *text, struct places *p, struct err *e)
+{
+    struct element_place *at = xcalloc(SM_DRAINS_MAX, sizeof(*at));
+    struct elements el;
+    size_t n = 0;
+    elements_init(&el, f);
+    int rc = elements_pick(&el, text, at, SM_DRAINS_MAX, &n, e);
+    elements_done(&el);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        p->at[p->n++] = (struct sm_drain_place){at[i].node->guid, at[i].port};
+    free(at);
+    return rc;
+}
+
+static int pick(const struct fabric *f, const char *text, struct places *p, struct err *e)
+{
+    struct place at;
+    int rc = resolve_element(f, text, &at, e);
+    if (rc == -ENOENT && is_many(text))
+        return pick_many(f, text, p, e);
+    if (rc != 0)
+        return rc;
+    uint8_t port = port_valid(at.port) ? fabric_port(f, at.port)->num : 0;
+    if (port_valid(at.port))
+        fabric_port_name(f, at.port, p->name, sizeof(p->name));
+    else
+        fabric_node_name(f, at.node, p->name, sizeof(p->name));
+    if (port_valid(at.port) && port == 0)
+        return err_set(e, -EINVAL, p->name,
+                       "is a switch's management port; a whole switch is drained by its name alone");
+    p->at[p->n++] = (struct sm_drain_place){at.node->guid, port};
+    return 0;
+}
+
+// What is there comes first, then the blueprint. False with an answer; else the caller's to free.
+static bool places_of(struct request *r, bool undrain, struct places *p)
 {
     struct view *v = r->view;
     const char *text = json_string_value(json_object_get(r->json, "element"));
-    struct err e = {0};
-    struct place at;
+    struct sm_blueprint b;
+    struct err e = {0}, other = {0};
 
-    if (v->src->sm == NULL) {
-        if (v->src->offline != NULL)
-            answer_problem(r, 409, "fabric %s is a file; nothing carries traffic there", v->src->name);
-        else
-            answer_problem(r, 503, "fabric %s is not managed: %s", v->src->name,
-                           v->src->down ? v->src->down : "there is no port");
+    if (!is_managed(r))
+        return false;
+    *p = (struct places){.at = xcalloc(SM_DRAINS_MAX, sizeof(*p->at)),
+                         .did = xcalloc(SM_DRAINS_MAX, sizeof(*p->did))};
+    snprintf(p->name, sizeof(p->name), "%s", text);
+    p->n = undrain && by_listed_name(v->src->sm, text, true, p->at);
+    if (p->n > 0)
+        return true;
+    if (view_of(r) == NULL) {
+        free_places(p);
         return false;
     }
-    snprintf(name, size, "%s", text);
-    if (undrain && by_listed_name(v->src->sm, text, true, ret))
+    int rc = pick(v->f, text, p, &e);
+    if (rc == -ENOENT && undrain)
+        p->n = by_listed_name(v->src->sm, text, false, p->at);
+    if (rc == -ENOENT && p->n > 0)
         return true;
-    if (view_of(r) == NULL)
-        return false;
-    const struct fabric *f = v->f;
-    int rc = resolve_element(f, text, &at, &e);
-    if (rc == -ENOENT && undrain && by_listed_name(v->src->sm, text, false, ret))
+    sm_get_blueprint(v->src->sm, &b);
+    if (rc == -ENOENT && b.known != NULL && pick(b.known, text, p, &other) == 0)
+        rc = 0;
+    if (rc == 0)
         return true;
-    if (rc == -ENOENT) { // one that is not there, or not yet
-        struct sm_blueprint b;
-        struct err ignored;
-        sm_get_blueprint(v->src->sm, &b);
-        if (b.known != NULL && resolve_element(b.known, text, &at, &ignored) == 0) {
-            f = b.known;
-            rc = 0;
-        }
-    }
-    if (rc != 0) {
+    if (rc == -EINVAL)
+        answer_problem(r, 400, "%s %s", e.where, e.text);
+    else
         answer_unresolved(r, "element", rc, &e);
-        return false;
-    }
-    *ret = (struct sm_drain_place){at.node->guid, 0};
-    if (port_valid(at.port)) {
-        ret->port = fabric_port(f, at.port)->num;
-        fabric_port_name(f, at.port, name, size);
-    } else {
-        fabric_node_name(f, at.node, name, size);
-    }
-    if (port_valid(at.port) && ret->port == 0) {
-        answer_problem(r, 400,
-                       "%s is a switch's management port; a whole switch is drained by its name alone", name);
-        return false;
-    }
-    return true;
+    free_places(p);
+    return false;
 }
 
 static void answer_refused(struct request *r, int code, const struct err *e)
@@ -291,67 +357,111 @@ static void answer_refused(struct request *r, int code, const struct err *e)
 
 // --- actions ---
 
-static void answer_done(struct request *r, bool changed, const struct sm_drain_place *at, const char *name,
+static void answer_done(struct request *r, const struct places *p, bool changed, struct items items,
                         const char *text)
 {
     struct sm_status st;
     sm_get_status(r->view->src->sm, &st);
+    const struct drained_item *only = items.n == 1 ? items.item : NULL;
     answer_struct(
         r, changed ? 202 : 200, &schema_drained,
         &(struct drained_row){.changed = changed,
-                              .name = name,
+                              .name = only != NULL ? only->name : p->name,
                               .text = text,
-                              .node = at->guid,
-                              .port = at->port > 0 ? at->port : NO_INT,
+                              .items = items,
                               .sweep = changed ? (int64_t)st.sweeps + (st.sweeping ? 2 : 1) : NO_INT});
 }
 
 void post_drain(struct request *r)
 {
-    struct sm_drain_place at;
+    struct places p;
     struct err e = {0};
-    char name[200], by[40], text[300];
+    char by[40], text[300];
     const char *reason = json_string_value(json_object_get(r->json, "reason"));
+    struct sm *sm;
 
-    if (!place_of(r, false, &at, name, sizeof(name)))
+    if (!places_of(r, false, &p))
         return;
+    sm = r->view->src->sm;
     snprintf(by, sizeof(by), "user id %u", (unsigned)r->uid);
-    int rc = sm_drain(r->view->src->sm, &at, by, reason != NULL ? reason : "", &e);
+    int rc = sm_drain_all(sm, p.at, p.n, by, reason != NULL ? reason : "", p.did, &e);
     if (rc < 0) {
         answer_refused(r, rc, &e);
+        free_places(&p);
         return;
     }
     if (rc == 0)
-        audit_action(r, name, "%s is drained%s%.150s", name, reason != NULL && reason[0] ? ": " : "",
+        audit_action(r, p.name, "%s is drained%s%.150s", p.name, reason != NULL && reason[0] ? ": " : "",
                      reason != NULL ? reason : "");
-    const struct sm_drain *d = sm_drain_find(r->view->src->sm, &at);
-    const char *listed = d != NULL ? d->name : name;
-    snprintf(text, sizeof(text), rc == 0 ? "%s is being drained" : "%s is drained already", listed);
-    answer_done(r, rc == 0, d != NULL ? &d->at : &at, listed, text);
+    struct drained_item *item = xcalloc(p.n + 1, sizeof(*item));
+    for (size_t i = 0; i < p.n; i++) {
+        const struct sm_drain *d = sm_drain_find(sm, &p.at[i]);
+        item[i] = (struct drained_item){.name = d->name,
+                                        .node = d->at.guid,
+                                        .port = d->at.port > 0 ? d->at.port : NO_INT,
+                                        .changed = p.did[i]};
+    }
+    const char *one = p.n == 1 ? item[0].name : p.name;
+    snprintf(text, sizeof(text), rc == 0 ? "%s is being drained" : "%s is drained already", one);
+    if (p.n > 1)
+        snprintf(text, sizeof(text), "%.200s: %zu cables and switches%s", p.name, p.n,
+                 rc == 0 ? " are being drained" : ", drained already");
+    answer_done(r, &p, rc == 0, (struct items){item, p.n}, text);
+    free(item);
+    free_places(&p);
+}
+
+static void say_undrained(const struct sm *sm, const struct places *p, size_t n, bool changed, char *text,
+                          size_t size)
+{
+    struct sm_drain_place at;
+    if (p->n > 1)
+        snprintf(text, size, changed ? "%s: %zu undrained" : "%s: none of %zu is drained", p->name, n);
+    else
+        snprintf(text, size, changed ? "%s is undrained" : "%s is not drained", p->name);
+    if (!changed && p->n == 1 && by_listed_name(sm, p->name, false, &at))
+        snprintf(text, size,
+                 "%.120s is not drained; another device that had this name is: " GUID_FMT ", which is away",
+                 p->name, GUID_ARG(at.guid));
 }
 
 void post_undrain(struct request *r)
 {
-    struct sm_drain_place at;
+    struct places p;
     struct err e = {0};
-    char name[200], by[40], text[300];
+    char by[40], text[300];
+    size_t n = 0;
 
-    if (!place_of(r, true, &at, name, sizeof(name)))
+    if (!places_of(r, true, &p))
         return;
+    const struct sm *sm = r->view->src->sm;
+    char(*name)[200] = xcalloc(p.n + 1, sizeof(*name));
+    struct drained_item *item = xcalloc(p.n + 1, sizeof(*item));
+    for (size_t i = 0; i < p.n; i++) {
+        const struct sm_drain *d = sm_drain_find(sm, &p.at[i]);
+        if (d == NULL && p.n > 1)
+            continue; // of many, those that are drained
+        snprintf(name[n], sizeof(*name), "%s", d != NULL ? d->name : p.name);
+        const struct sm_drain_place *at = d != NULL ? &d->at : &p.at[i];
+        item[n] = (struct drained_item){.name = name[n],
+                                        .node = at->guid,
+                                        .port = at->port > 0 ? at->port : NO_INT,
+                                        .changed = d != NULL};
+        n++;
+    }
     snprintf(by, sizeof(by), "user id %u", (unsigned)r->uid);
-    int rc = sm_undrain(r->view->src->sm, &at, by, &e);
+    int rc = sm_undrain_all(r->view->src->sm, p.at, p.n, by, p.did, &e);
     if (rc < 0) {
         answer_refused(r, rc, &e);
-        return;
+    } else {
+        if (rc == 0)
+            audit_action(r, p.name, "%s is undrained", p.name);
+        say_undrained(sm, &p, rc == 0 ? n : p.n, rc == 0, text, sizeof(text));
+        answer_done(r, &p, rc == 0, (struct items){item, n}, text);
     }
-    if (rc == 0)
-        audit_action(r, name, "%s is undrained", name);
-    snprintf(text, sizeof(text), rc == 0 ? "%s is undrained" : "%s is not drained", name);
-    if (rc > 0 && by_listed_name(r->view->src->sm, name, false, &at))
-        snprintf(text, sizeof(text),
-                 "%.120s is not drained; another device that had this name is: " GUID_FMT ", which is away",
-                 name, GUID_ARG(at.guid));
-    answer_done(r, rc == 0, &at, name, text);
+    free(item);
+    free(name);
+    free_places(&p);
 }
 
 // --- what it would move ---
@@ -383,18 +493,18 @@ void drain_check_work(struct sm_drain_check *c, struct par *par, struct buf *res
 void post_drain_check(struct request *r)
 {
     bool undrain = json_is_true(json_object_get(r->json, "undrain"));
-    struct sm_drain_place at;
+    struct places p;
     struct sm_drain_check *c;
     struct err e = {0};
-    char name[200];
 
-    if (!place_of(r, undrain, &at, name, sizeof(name)) || view_of(r) == NULL)
+    if (!places_of(r, undrain, &p))
         return;
-    int rc = sm_drain_check_new(r->view->src->sm, &at, undrain, &c, &e);
+    int rc = sm_drain_check_new(r->view->src->sm, p.at, p.n, undrain, &c, &e);
     if (rc < 0)
         answer_refused(r, rc, &e);
     else if (rc > 0)
-        answer_problem(r, 409, undrain ? "%s is not drained" : "%s is drained already", name);
+        answer_problem(r, 409, undrain ? "%s is not drained" : "%s is drained already", p.name);
     else
         jobs_drain_check(r, r->view, c);
+    free_places(&p);
 }

@@ -435,6 +435,59 @@ static void drain_node(struct taker *t, const struct node *n)
         drain_port(t, fabric_port_at(t->f, n, num));
 }
 
+struct picking {
+    struct taker t;
+    struct element_place *at;
+    size_t max, n;
+    bool trunks; // others are passed over
+};
+
+static bool is_switch(const struct node *n)
+{
+    return n != NULL && n->type == NODE_SWITCH;
+}
+
+static void put(struct picking *x, const struct node *n, unsigned port)
+{
+    if (x->n < x->max)
+        x->at[x->n] = (struct element_place){n, (uint8_t)port};
+    x->n++;
+}
+
+static void pick_node(struct taker *t, const struct node *n)
+{
+    struct picking *x = (struct picking *)t;
+    if (!x->trunks || is_switch(n))
+        put(x, n, 0);
+}
+
+static bool pick_port(struct taker *t, port_id p)
+{
+    struct picking *x = (struct picking *)t;
+    const struct port *q = fabric_port(t->f, p);
+    const struct node *n = fabric_node(t->f, q->node);
+    if (x->trunks && !(is_switch(n) && is_switch(fabric_peer_node(t->f, q))))
+        return false;
+    put(x, n, q->num);
+    return true;
+}
+
+int elements_pick(struct elements *el, const char *text, struct element_place *at, size_t max, size_t *ret,
+                  struct err *e)
+{
+    struct picking x = {.t = {.node = pick_node, .port = pick_port, .f = el->f},
+                        .at = at,
+                        .max = max,
+                        .trunks = node_quick(el, text) == NULL && strpbrk(text, "*?=") != NULL};
+    int rc = take(el, &x.t, text, e);
+    *ret = x.n;
+    if (rc == 0 && x.n == 0)
+        return err_set(e, -ENOENT, text, "no switch, and no cable between switches, is so");
+    if (rc == 0 && x.n > max)
+        return err_set(e, -E2BIG, text, "%zu elements; %zu at once are the most", x.n, max);
+    return rc;
+}
+
 int elements_drain(struct elements *el, bool *drained, const char *text, struct err *e)
 {
     struct taker t = {.node = drain_node, .port = drain_port, .f = el->f, .drained = drained};

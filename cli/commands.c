@@ -231,7 +231,10 @@ const struct command_row command_rows[] = {
      .run = cmd_link_drain,
      .doc = "keep traffic off a cable between switches, until weft link undrain",
      .more =
-         "PORT: of either end; NODE[PORT] is the same. The cable stays up, watched and counted, and what is\n"
+         "PORT: of either end; NODE[PORT] is the same; so are lists, all or none: NODE 33-48, 'NODE[*]' (all "
+         "to\n"
+         "other switches), 'leaf-*[33]', 'role=leaf,rail=3[33]', 1024 at most. The cable stays up, watched "
+         "and counted, and what is\n"
          "plugged in instead is drained too. What has no other way carries on over it, and that is said.\n"
          "--check only says what would move.\n"
          "Exit code: 1 when something still uses it.\n",
@@ -251,10 +254,11 @@ const struct command_row command_rows[] = {
      .options = "reason check no-wait",
      .run = cmd_node_drain,
      .doc = "let nothing pass through a switch, until weft node undrain",
-     .more =
-         "The switch stays managed, and is reached itself. What hangs on it has no other way, and keeps it.\n"
-         "--check only says what would move.\n"
-         "Exit code: 1 when something still uses it.\n",
+     .more = "NODE: also one of the blueprint that is away; or several, all or none: 'spine-*', "
+             "role=spine,rail=3. The\n"
+             "switch stays managed, and is reached itself. What hangs on it has no other way, and keeps it.\n"
+             "--check only says what would move.\n"
+             "Exit code: 1 when something still uses it.\n",
      .example = "weft node drain spine-1 --reason 'new firmware'\n"},
     {.name = "node undrain",
      .args = "NODE",

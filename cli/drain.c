@@ -107,7 +107,7 @@ static int element_of(struct cli *c, bool link, char **ret)
     size_t n = strlen(a);
     bool whole = n == 0 || a[n - 1] != ']';
 
-    if (b != NULL && (b[0] == 0 || strspn(b, "0123456789") != strlen(b) || strlen(b) > 3))
+    if (b != NULL && (b[0] == 0 || strspn(b, "0123456789,-*") != strlen(b) || strlen(b) > 1000))
         return cli_fail(CLI_USAGE, b, "is no port number");
     if (link && b == NULL && whole)
         return cli_fail(CLI_USAGE, a,
@@ -118,49 +118,88 @@ static int element_of(struct cli *c, bool link, char **ret)
     return CLI_OK;
 }
 
-// The drain of that place as it stands; NULL when it is not in the list any more.
-static int listed(struct cli *c, json_t *place, json_t **ret)
+// The drains that the answer is about as they stand now.
+static int listed(struct cli *c, json_t *answer, json_t **ret)
 {
-    json_t *items = NULL, *d;
-    size_t i;
-    *ret = NULL;
+    json_t *items = NULL, *d, *asked;
+    size_t i, k;
+    *ret = json_array();
     int rc = drains(c, &items);
-    if (rc == CLI_OK) {
+    json_array_foreach(json_object_get(answer, "items"), k, asked)
+    {
         json_array_foreach(items, i, d)
         {
-            if (strcmp(js_str(d, "node"), js_str(place, "node")) == 0 &&
-                json_equal(json_object_get(d, "port"), json_object_get(place, "port")))
-                *ret = json_incref(d);
+            if (strcmp(js_str(d, "node"), js_str(asked, "node")) == 0 &&
+                json_equal(json_object_get(d, "port"), json_object_get(asked, "port"))) {
+                json_object_set(d, "changed", json_object_get(asked, "changed"));
+                json_array_append(*ret, d);
+            }
         }
     }
     json_decref(items);
     return rc;
 }
 
-// What it came to: the answer, the sweep (NULL: nothing had to move, or nobody waited), the drain (NULL:
-// none).
-static int show(struct cli *c, json_t *answer, json_t *sweep, json_t *drain)
+#define SHOWN 64
+
+static void show_each(struct cli *c, json_t *drains)
+{
+    json_t *d;
+    size_t i, n = json_array_size(drains);
+    json_array_foreach(drains, i, d)
+    {
+        if (i == SHOWN && n > SHOWN)
+            break;
+        out_printf(&c->out, "%s is drained%s: %s", js_str(d, "name"), js_true(d, "changed") ? "" : " already",
+                   js_str(d, "text"));
+        out_newline(&c->out);
+    }
+    if (n > SHOWN) {
+        out_printf(&c->out, "and %zu more; all: weft drain", n - SHOWN);
+        out_newline(&c->out);
+    }
+}
+
+static bool any_is(json_t *drains, const char *state)
+{
+    json_t *d;
+    size_t i;
+    json_array_foreach(drains, i, d)
+    {
+        if (strcmp(js_str(d, "state"), state) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void put_json(struct cli *c, json_t *answer, json_t *sweep, json_t *drains)
+{
+    size_t n = json_array_size(drains);
+    json_object_set_new(answer, "drain", n == 1 ? json_incref(json_array_get(drains, 0)) : json_null());
+    json_object_set(answer, "drains", drains);
+    if (sweep != NULL) {
+        json_object_set_new(answer, "entries", json_integer(js_int(sweep, "lft_entries")));
+        json_object_set_new(answer, "paths_moved", json_integer(js_int(sweep, "paths_moved")));
+        json_object_set_new(answer, "seconds", json_real(js_num(sweep, "seconds")));
+    }
+    out_json(&c->out, answer);
+}
+
+// What it came to: the answer, the sweep (NULL: nothing had to move, or nobody waited), the drains (empty:
+// undrained).
+static int show(struct cli *c, json_t *answer, json_t *sweep, json_t *drains)
 {
     bool failed = sweep != NULL && !js_true(sweep, "ok");
-    bool in_use = drain != NULL && strcmp(js_str(drain, "state"), "in-use") == 0;
 
     if (c->out.format != OUT_TABLE) {
-        json_t *o = json_incref(answer);
-        json_object_set(o, "drain", drain != NULL ? drain : json_null());
-        if (sweep != NULL) {
-            json_object_set_new(o, "entries", json_integer(js_int(sweep, "lft_entries")));
-            json_object_set_new(o, "paths_moved", json_integer(js_int(sweep, "paths_moved")));
-            json_object_set_new(o, "seconds", json_real(js_num(sweep, "seconds")));
-        }
-        out_json(&c->out, o);
-        json_decref(o);
+        put_json(c, answer, sweep, drains);
     } else {
-        if (drain != NULL && !failed && strcmp(js_str(drain, "state"), "moving") != 0)
-            out_printf(&c->out, "%s is drained%s: %s", js_str(drain, "name"),
-                       js_true(answer, "changed") ? "" : " already", js_str(drain, "text"));
-        else
+        if (json_array_size(drains) > 0 && !failed && !any_is(drains, "moving")) {
+            show_each(c, drains);
+        } else {
             out_printf(&c->out, "%s", js_str(answer, "text"));
-        out_newline(&c->out);
+            out_newline(&c->out);
+        }
         if (failed)
             out_printf(&c->out, "but its routes are not in force: %s", js_str(sweep, "text"));
         else if (sweep != NULL)
@@ -169,7 +208,7 @@ static int show(struct cli *c, json_t *answer, json_t *sweep, json_t *drain)
         if (sweep != NULL)
             out_newline(&c->out);
     }
-    return failed || in_use ? CLI_FINDINGS : CLI_OK;
+    return failed || any_is(drains, "in-use") ? CLI_FINDINGS : CLI_OK;
 }
 
 static int check(struct cli *c, const char *element, bool undrain)
@@ -200,7 +239,7 @@ static int ask(struct cli *c, const char *element, bool undrain)
 {
     const char *reason = args_value(&c->args, "reason");
     double seconds = args_has(&c->args, "timeout") ? c->timeout : WAIT_DEFAULT;
-    json_t *body = json_pack("{s:s}", "element", element), *answer = NULL, *sweep = NULL, *drain = NULL;
+    json_t *body = json_pack("{s:s}", "element", element), *answer = NULL, *sweep = NULL, *of = NULL;
 
     if (reason != NULL)
         json_object_set_new(body, "reason", json_string(reason));
@@ -210,12 +249,12 @@ static int ask(struct cli *c, const char *element, bool undrain)
     if (rc == CLI_OK && js_true(answer, "changed") && !args_has(&c->args, "no-wait"))
         rc = cli_wait_sweep(c, js_int(answer, "sweep"), seconds, &sweep);
     if (rc == CLI_OK && !undrain)
-        rc = listed(c, answer, &drain);
+        rc = listed(c, answer, &of);
     if (rc == CLI_OK)
-        rc = show(c, answer, sweep, drain);
+        rc = show(c, answer, sweep, of);
     json_decref(answer);
     json_decref(sweep);
-    json_decref(drain);
+    json_decref(of);
     return rc;
 }
 

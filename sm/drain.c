@@ -329,53 +329,100 @@ static const char *because(const struct sm_drain *d, char *buf, size_t size)
     return buf;
 }
 
+// Of many: the others are told as a number.
+#define TOLD_EACH 20
+
+static void tell_asked(struct sm *sm, const struct sm_drain *d)
+{
+    char text[SM_DRAIN_TEXT + 8];
+    if (d->at.port > 0)
+        sm_event(sm, "link-drained", "notice", d->name, "%s is being drained by %s%s; the other end is %s",
+                 d->name, d->by, because(d, text, sizeof(text)), d->far_name);
+    else
+        sm_event(sm, "node-drained", "notice", d->name, "%s is being drained by %s%s", d->name, d->by,
+                 because(d, text, sizeof(text)));
+}
+
+static void add(struct sm *sm, const struct sm_drain *d)
+{
+    struct sm_drains *x = sm->drains;
+    x->item = xreallocarray(x->item, x->n + 1u, sizeof(*x->item));
+    x->item[x->n++] = *d;
+}
+
+int sm_drain_all(struct sm *sm, const struct sm_drain_place *at, size_t n, const char *by, const char *reason,
+                 bool *did, struct err *e)
+{
+    struct sm_drains *x = sm->drains;
+    struct sm_drain *d = xcalloc(n + 1, sizeof(*d));
+    size_t fresh = 0, done = 0;
+
+    int rc = check_master(sm, e);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        d[i] = (struct sm_drain){.at = at[i], .since_ns = wall_now_ns()};
+        rc = check_place(sm, &d[i], e);
+        fresh += find(sm, &at[i]) == x->n;
+    }
+    if (rc == 0 && x->n + fresh > SM_DRAINS_MAX)
+        rc = err_set(e, -ENOSPC, d[0].name, "%u drains are active, and no more than %d are kept", x->n,
+                     SM_DRAINS_MAX);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        did[i] = find(sm, &at[i]) == x->n; // also when it is named twice
+        if (!did[i])
+            continue;
+        clean(d[i].by, sizeof(d[i].by), by);
+        clean(d[i].reason, sizeof(d[i].reason), reason);
+        add(sm, &d[i]);
+        if (done++ < TOLD_EACH)
+            tell_asked(sm, &d[i]);
+    }
+    free(d);
+    if (rc != 0 || done == 0)
+        return rc != 0 ? rc : 1;
+    if (done > TOLD_EACH)
+        sm_event(sm, "link-drained", "notice", "", "%zu more are being drained with these", done - TOLD_EACH);
+    changed(sm, "drain");
+    return 0;
+}
+
 int sm_drain(struct sm *sm, const struct sm_drain_place *at, const char *by, const char *reason,
              struct err *e)
 {
+    bool did;
+    return sm_drain_all(sm, at, 1, by, reason, &did, e);
+}
+
+int sm_undrain_all(struct sm *sm, const struct sm_drain_place *at, size_t n, const char *by, bool *did,
+                   struct err *e)
+{
     struct sm_drains *x = sm->drains;
-    struct sm_drain d = {.at = *at, .since_ns = wall_now_ns()};
-    char text[SM_DRAIN_TEXT + 8];
+    size_t done = 0;
 
     int rc = check_master(sm, e);
-    if (rc == 0)
-        rc = check_place(sm, &d, e);
-    if (rc != 0)
-        return rc;
-    if (find(sm, at) < x->n)
-        return 1;
-    if (x->n >= SM_DRAINS_MAX)
-        return err_set(e, -ENOSPC, d.name, "%d drains are active, and no more are kept", SM_DRAINS_MAX);
-    clean(d.by, sizeof(d.by), by);
-    clean(d.reason, sizeof(d.reason), reason);
-    x->item = xreallocarray(x->item, x->n + 1u, sizeof(*x->item));
-    x->item[x->n++] = d;
-    if (at->port > 0)
-        sm_event(sm, "link-drained", "notice", d.name, "%s is being drained by %s%s; the other end is %s",
-                 d.name, d.by, because(&d, text, sizeof(text)), d.far_name);
-    else
-        sm_event(sm, "node-drained", "notice", d.name, "%s is being drained by %s%s", d.name, d.by,
-                 because(&d, text, sizeof(text)));
-    changed(sm, "drain");
+    for (size_t k = 0; k < n && rc == 0; k++) {
+        unsigned i = find(sm, &at[k]);
+        did[k] = i < x->n;
+        if (!did[k])
+            continue;
+        struct sm_drain d = x->item[i];
+        memmove(&x->item[i], &x->item[i + 1], (x->n - i - 1u) * sizeof(*x->item));
+        x->n--;
+        if (done++ < TOLD_EACH)
+            sm_event(sm, d.at.port > 0 ? "link-undrained" : "node-undrained", "notice", d.name,
+                     "%s is undrained by %s and carries traffic again", d.name, by);
+    }
+    if (rc != 0 || done == 0)
+        return rc != 0 ? rc : 1;
+    if (done > TOLD_EACH)
+        sm_event(sm, "link-undrained", "notice", "", "%zu more are undrained with these", done - TOLD_EACH);
+    changed(sm, "undrain");
     return 0;
 }
 
 int sm_undrain(struct sm *sm, const struct sm_drain_place *at, const char *by, struct err *e)
 {
-    struct sm_drains *x = sm->drains;
-
-    int rc = check_master(sm, e);
-    if (rc != 0)
-        return rc;
-    unsigned i = find(sm, at);
-    if (i == x->n)
-        return 1;
-    struct sm_drain d = x->item[i];
-    memmove(&x->item[i], &x->item[i + 1], (x->n - i - 1u) * sizeof(*x->item));
-    x->n--;
-    sm_event(sm, d.at.port > 0 ? "link-undrained" : "node-undrained", "notice", d.name,
-             "%s is undrained by %s and carries traffic again", d.name, by);
-    changed(sm, "undrain");
-    return 0;
+    bool did;
+    return sm_undrain_all(sm, at, 1, by, &did, e);
 }
 
 // --- what a job needs ---
@@ -593,43 +640,81 @@ struct sm_drain_check {
     const struct fabric *f;
     const struct fabric_tables *tables;
     struct sm_drain_set *set;
-    struct sm_drain_place at;
+    struct sm_drain_place *at; // those that would change
+    size_t n;
     bool undrain, allow_credit_loops;
 };
 
-int sm_drain_check_new(const struct sm *sm, const struct sm_drain_place *at, bool undrain,
+// The list as it would be then; c->at: what changes.
+static void change_set(const struct sm *sm, struct sm_drain_check *c, const struct sm_drain_place *at,
+                       size_t n)
+{
+    struct sm_drain_set *s = xcalloc(1, sizeof(*s) + (sm->drains->n + n + 1) * sizeof(s->use[0]));
+    bool *gone = xcalloc(sm->drains->n + 1u, sizeof(*gone));
+    s->version = sm->drains->version;
+    c->at = xcalloc(n + 1, sizeof(*c->at));
+    for (size_t i = 0; i < n; i++) {
+        unsigned k = find(sm, &at[i]);
+        if ((k < sm->drains->n) != c->undrain || (c->undrain && gone[k]))
+            continue;
+        gone[k] = c->undrain;
+        c->at[c->n++] = c->undrain ? sm->drains->item[k].at : at[i];
+    }
+    for (unsigned i = 0; i < sm->drains->n; i++)
+        if (!gone[i])
+            s->use[s->n++].at = sm->drains->item[i].at;
+    for (size_t i = 0; i < c->n && !c->undrain; i++)
+        s->use[s->n++].at = c->at[i];
+    free(gone);
+    c->set = s;
+}
+
+int sm_drain_check_new(const struct sm *sm, const struct sm_drain_place *at, size_t n, bool undrain,
                        struct sm_drain_check **ret, struct err *e)
 {
-    struct sm_drains x = *sm->drains;
-    struct sm_drain d = {.at = *at};
-
     *ret = NULL;
     int rc = check_master(sm, e);
-    if (rc == 0 && !undrain)
+    for (size_t i = 0; i < n && rc == 0 && !undrain; i++) {
+        struct sm_drain d = {.at = at[i]};
         rc = check_place(sm, &d, e);
+    }
     if (rc != 0)
         return rc;
-    unsigned i = find(sm, at);
-    if ((i < x.n) != undrain)
-        return 1;
     if (sm->blueprint.ideal == NULL || sm->tables == NULL)
         return err_set(e, -EAGAIN, sm->o.fabric, "there are no tables yet");
     struct sm_drain_check *c = xcalloc(1, sizeof(*c));
+    c->undrain = undrain;
+    change_set(sm, c, at, n);
+    if (c->n == 0) {
+        sm_drain_check_free(c);
+        return 1;
+    }
     c->ideal = sm_ideal_ref(sm->blueprint.ideal);
     c->f = fabric_ref(sm->fabric);
     c->tables = tables_ref(sm->tables);
-    c->set = copy(&x);
-    c->at = undrain ? x.item[i].at : *at;
-    if (undrain) {
-        memmove(&c->set->use[i], &c->set->use[i + 1], (x.n - i - 1u) * sizeof(c->set->use[0]));
-        c->set->n--;
-    } else {
-        c->set->use[c->set->n++].at = *at; // copy() has left room
-    }
-    c->undrain = undrain;
     c->allow_credit_loops = sm->o.allow_credit_loops;
     *ret = c;
     return 0;
+}
+
+// What still uses what would be drained.
+static void count_effect(const struct sm_drain_check *c, const struct fabric_tables *t,
+                         struct sm_drain_effect *ret)
+{
+    port_id *port = xcalloc(c->n * 256 + 1, sizeof(*port));
+    uint32_t whole = 0;
+    struct route_users u;
+    for (size_t i = 0; i < c->n; i++) {
+        size_t n = cables_of(c->f, &c->at[i], port + ret->cables);
+        ret->cables += (uint32_t)n;
+        whole += c->at[i].port == 0 && n > 0;
+    }
+    route_users(c->f, t, port, ret->cables, &u);
+    free(port);
+    if (c->undrain)
+        return;
+    ret->ends = u.ends;
+    ret->switches = u.switches > whole ? u.switches - whole : 0;
 }
 
 int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drain_effect *ret, struct err *e)
@@ -638,8 +723,6 @@ int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drai
     struct route_proof *proof = xcalloc(1, sizeof(*proof));
     struct verify_opts v = {.par = par, .allow_credit_loops = c->allow_credit_loops};
     struct route_plan *plan = NULL;
-    port_id port[256];
-    struct route_users u;
 
     *ret = (struct sm_drain_effect){0};
     int rc = sm_drains_repair(c->set, c->ideal->base, c->f, par, &r, e);
@@ -649,10 +732,7 @@ int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drai
         ret->blocks = d.blocks;
         ret->table_switches = d.switches;
         ret->paths = route_paths_moved(c->f, c->tables, r.tables, par);
-        ret->cables = (uint32_t)cables_of(c->f, &c->at, port);
-        route_users(c->f, r.tables, port, ret->cables, &u);
-        ret->ends = c->undrain ? 0 : u.ends;
-        ret->switches = c->undrain ? 0 : u.switches - (c->at.port == 0 && u.switches > 0);
+        count_effect(c, r.tables, ret);
         ret->proved = route_verify(c->f, r.tables, &v, proof);
         snprintf(ret->counter_example, sizeof(ret->counter_example), "%s",
                  ret->proved ? "" : proof->counter_example);
@@ -673,5 +753,6 @@ void sm_drain_check_free(struct sm_drain_check *c)
     fabric_unref(c->f);
     tables_unref((struct fabric_tables *)c->tables);
     free(c->set);
+    free(c->at);
     free(c);
 }

@@ -20,7 +20,7 @@
 
 struct sm;
 
-#define SM_DRAINS_MAX 1000
+#define SM_DRAINS_MAX 1024
 #define SM_DRAIN_TEXT 200
 
 struct sm_drain_place {
@@ -58,6 +58,11 @@ struct sm_drain {
 // -ENOSPC too many. by, reason: bytes that are no printable text become blanks.
 int sm_drain(struct sm *sm, const struct sm_drain_place *at, const char *by, const char *reason,
              struct err *e);
+// All of these or, with an error, none; did[i]: that one was not drained yet. 0; 1: nothing has changed.
+int sm_drain_all(struct sm *sm, const struct sm_drain_place *at, size_t n, const char *by, const char *reason,
+                 bool *did, struct err *e);
+int sm_undrain_all(struct sm *sm, const struct sm_drain_place *at, size_t n, const char *by, bool *did,
+                   struct err *e);
 // 0; 1: it is not drained. -EPERM as above. By either end.
 int sm_undrain(struct sm *sm, const struct sm_drain_place *at, const char *by, struct err *e);
 
@@ -82,7 +87,7 @@ struct sm_drain_effect {
     char counter_example[600];
 };
 // Errors as of sm_drain() and sm_undrain(); also 1: nothing would change, *ret NULL.
-int sm_drain_check_new(const struct sm *sm, const struct sm_drain_place *at, bool undrain,
+int sm_drain_check_new(const struct sm *sm, const struct sm_drain_place *at, size_t n, bool undrain,
                        struct sm_drain_check **ret, struct err *e);
 int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drain_effect *ret, struct err *e);
 void sm_drain_check_free(struct sm_drain_check *c); // NULL is fine

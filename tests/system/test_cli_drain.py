@@ -84,6 +84,18 @@ def test_a_dead_switch(d):
     ok(d.weft("node", "undrain", row["node"]))
 
 
+def test_many(d):
+    out = ok(d.weft("link", "drain", LEAF, "33-36"))
+    assert [line.split(" is drained: ")[0] for line in out.splitlines()[:4]] == [f"{LEAF}[{n}]" for n in range(33, 37)]
+    assert f"{CABLE} is drained already: nothing uses it\n" in ok(d.weft("link", "drain", LEAF + "[33,40]"))
+    assert len(js(d.weft("link", "drain", LEAF + "[33-36]", "-o", "json"))["drains"]) == 4
+    assert ok(d.weft("link", "undrain", LEAF, "*")).startswith(f"{LEAF}[*]: 5 undrained\n")
+    r = d.weft("node", "drain", "role=spine")  # all of them: the others have nowhere to go
+    assert r.rc == 1 and [line.split(" is drained: ")[0] for line in r.out.splitlines()[:4]] == [f"spine-0{n}" for n in range(1, 5)]
+    ok(d.weft("node", "undrain", "spine-*"))
+    assert js(d.weft("drain", "-o", "json")) == []
+
+
 def test_no_other_way(d):
     leaf = "leaf-su01-rail1"
     r = d.weft("node", "drain", leaf, "--check")

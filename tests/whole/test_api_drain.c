@@ -248,6 +248,39 @@ static void test_node(void **state)
     assert_int_equal(fabric_says("drains"), 0);
 }
 
+// Lists of ports, globs and fields: all of them or none, by one sweep.
+static void test_many(void **state)
+{
+    (void)state;
+    json_int_t sweeps = rig_last(&env.rig)->id, entries;
+    run_check("{\"element\":\"" LEAF "[33-36]\"}", &entries);
+    json_t *v = call("POST", LIVE "/drains", "{\"element\":\"" LEAF "[33-36,38]\"}", 202);
+    conforms(v, "drained");
+    assert_int_equal(json_array_size(at(v, "items")), 5);
+    assert_string_equal(str(json_array_get(at(v, "items"), 4), "name"), LEAF "[38]");
+    json_decref(v);
+    rig_run(&env.rig, MONO_S);
+    assert_int_equal(rig_last(&env.rig)->id, sweeps + 1);
+    assert_int_equal(fabric_says("drains"), 5);
+    refused(LIVE "/drains", "{\"element\":\"" LEAF "[31-35]\"}", 400, "nothing else leads there");
+    assert_int_equal(fabric_says("drains"), 5);
+    v = call("POST", LIVE "/drains", "{\"element\":\"role=spine\"}", 202);
+    assert_int_equal(json_array_size(at(v, "items")), 4);
+    json_decref(v);
+    v = call("POST", LIVE "/drains", "{\"element\":\"" LEAF "[*]\"}", 202); // not the hosts'
+    assert_int_equal(json_array_size(at(v, "items")), 32);
+    json_decref(v);
+    assert_int_equal(fabric_says("drains"), 36);
+    refused(LIVE "/drains", "{\"element\":\"gpu-*\"}", 404, "no switch");
+    rig_run(&env.rig, MONO_S);
+    json_decref(call("POST", LIVE "/undrain", "{\"element\":\"role=spine\"}", 202));
+    v = call("POST", LIVE "/undrain", "{\"element\":\"" LEAF "[*]\"}", 202);
+    assert_int_equal(json_array_size(at(v, "items")), 32);
+    json_decref(v);
+    rig_run(&env.rig, MONO_S);
+    assert_int_equal(fabric_says("drains"), 0);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -269,6 +302,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_many),
         cmocka_unit_test(test_node),
         cmocka_unit_test(test_refused),
     };

@@ -509,7 +509,7 @@ static void test_not_master(void **state)
     assert_non_null(strstr(e.text, lid));
     assert_int_equal(sm_undrain(d.r.sm, &at, "me", &e), -EPERM);
     struct sm_drain_check *c;
-    assert_int_equal(sm_drain_check_new(d.r.sm, &far, false, &c, &e), -EPERM);
+    assert_int_equal(sm_drain_check_new(d.r.sm, &far, 1, false, &c, &e), -EPERM);
     assert_non_null(sm_drain_nth(d.r.sm, 0)); // it is remembered
     finish(&d);
 }
@@ -525,7 +525,7 @@ static void test_check(void **state)
     start(&d, "rail-256");
     struct sm_drain_place at = {with_role(&d, ROLE_SPINE, 0)->guid, 0};
     for (int undrained = 0; undrained < 2; undrained++) {
-        assert_int_equal(sm_drain_check_new(d.r.sm, &at, undrained, &c, &e), 0);
+        assert_int_equal(sm_drain_check_new(d.r.sm, &at, 1, undrained, &c, &e), 0);
         assert_int_equal(sm_drain_check_run(c, NULL, &x, &e), 0);
         sm_drain_check_free(c);
         assert_true(x.proved && x.entries > 0 && x.waves > 0);
@@ -540,7 +540,7 @@ static void test_check(void **state)
         assert_int_equal(rig_last(&d.r)->lft_entries, x.entries);
         assert_int_equal(rig_last(&d.r)->paths_moved, x.paths);
         assert_int_equal(rig_last(&d.r)->lft_blocks_set, x.blocks);
-        assert_int_equal(sm_drain_check_new(d.r.sm, &at, undrained, &c, &e), 1);
+        assert_int_equal(sm_drain_check_new(d.r.sm, &at, 1, undrained, &c, &e), 1);
     }
     as_before(&d);
     finish(&d);
