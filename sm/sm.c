@@ -308,6 +308,7 @@ void sm_sweep_failed(struct sm *sm, const struct err *e)
     bool repeated = sm->error.code == e->code && strcmp(sm->error.text, e->text) == 0;
     sm->error = *e;
     sm->unfinished = e->code == -EAGAIN ? sm->unfinished + 1 : 0;
+    sm->explained = sm->progress && sm->dirty_asked && sm_cause(sm->dirty_cause)->news;
     if (e->code == -ENETDOWN || (sm->state == SM_DISCOVERING && e->code != -EBUSY))
         sm->up = false;
     snprintf(sm->sweep.text, sizeof(sm->sweep.text), "%s", e->text);

@@ -50,12 +50,13 @@
 #define SM_NODES_MAX 65536   // what the model holds
 #define SM_PORTS_MAX 1048576
 #define PORT_STUCK 2
-#define UNFINISHED_MAX 4 // then everything is read
-#define UNREAD_MAX 16    // likewise
-#define SM_LIGHT_GEN 1   // requests of a light sweep in the engine
-#define SM_PARTIAL_GEN 2 // of a partial sweep's reading
-#define SM_ASK_GEN 3     // its questions to switches; they outlive it
-#define SM_SILENT 3      // time-outs in a row after which a device is asked nothing more in the phase
+#define UNFINISHED_MAX 4   // then everything is read
+#define UNFINISHED_NEWS 20 // the same, where each may have failed because of what was told meanwhile
+#define UNREAD_MAX 16      // likewise
+#define SM_LIGHT_GEN 1     // requests of a light sweep in the engine
+#define SM_PARTIAL_GEN 2   // of a partial sweep's reading
+#define SM_ASK_GEN 3       // its questions to switches; they outlive it
+#define SM_SILENT 3        // time-outs in a row after which a device is asked nothing more in the phase
 
 struct sm_port {
     uint8_t info[MAD_SMP_DATA_SIZE]; // PortInfo, wire form: as last read, or as the answer to the last Set
@@ -231,6 +232,7 @@ struct sm {
     bool tables_begun; // blocks have been written since the start: what is found is no longer what was there
     uint8_t
         unfinished; // partial sweeps in a row that could not write all tables: the next goes on from there
+    bool explained; // the last one may have failed because of what was told meanwhile, and has written some
     struct err error;
     struct transport_port own; // as read at the start of the sweep
     uint16_t own_lid;
@@ -295,10 +297,10 @@ struct sm {
     struct sm_adaptive *adaptive;
     mono_t pass_heard; // the last answer to one of them
     bool config_running, config_done, tables_done;
-    bool lanes_wait;              // for the end of configuring, to be written then
-    bool levels_moved;            // the tables in force have other lanes than those before
-    bool lanes_kept;              // the last run's tables had lanes: hosts use their levels
-    struct {                      // sl2vl.c: lanes of the tables, as they stand in the database
+    bool lanes_wait;   // for the end of configuring, to be written then
+    bool levels_moved; // the tables in force have other lanes than those before
+    bool lanes_kept;   // the last run's tables had lanes: hosts use their levels
+    struct {           // sl2vl.c: lanes of the tables, as they stand in the database
         uint8_t *text;
         size_t size;
     } lanes_db;

@@ -265,7 +265,8 @@ static bool calm(const struct sm *sm)
 {
     const struct sm_sweep *last = sm_history(sm, 0);
     return sm->up && sm->state == SM_MASTER && sm->fabric != NULL && last != NULL &&
-           (last->ok || (sm->unfinished > 0 && sm->unfinished < UNFINISHED_MAX));
+           (last->ok ||
+            (sm->unfinished > 0 && sm->unfinished < (sm->explained ? UNFINISHED_NEWS : UNFINISHED_MAX)));
 }
 
 static void timer_fired(void *arg)
@@ -390,6 +391,14 @@ static int64_t sweep_delay(const struct sm *sm, const char *cause)
     return ns;
 }
 
+// From the last sweep's end: what is told meanwhile does not put it off.
+static mono_t retry_due(const struct sm *sm)
+{
+    int64_t ns = sm->light.backoff_ns > MONO_S ? sm->light.backoff_ns : MONO_S;
+    mono_t due = mono_add(sm->num_sweeps > 0 ? sm->light.ended : loop_now(sm->loop), ns);
+    return mono_sub(due, loop_now(sm->loop)) > 0 ? due : loop_now(sm->loop);
+}
+
 void sm_watch_arm(struct sm *sm)
 {
     const struct sm_sweep *last = sm_history(sm, 0);
@@ -419,7 +428,7 @@ void sm_watch_arm(struct sm *sm)
     else if (sm->error.code == -ENETDOWN)
         loop_timer_after(&sm->light.timer, MONO_S);
     else if (!sm->up || (last != NULL && !last->ok))
-        loop_timer_after(&sm->light.timer, sm->light.backoff_ns > MONO_S ? sm->light.backoff_ns : MONO_S);
+        loop_timer_at(&sm->light.timer, retry_due(sm));
     else if (sm->light.closing)
         loop_timer_after(&sm->light.timer, 0);
     else if (sm->o.sweep_interval_ns > 0)

@@ -211,6 +211,39 @@ static void test_named(void **state)
     many_done(&m);
 }
 
+static bool take_odd(struct rig *r, const uint8_t *mad, const struct mad_addr *to)
+{
+    struct mad_hdr h;
+    mad_hdr_decode(mad, &h);
+    return take_tables(r, mad, to) && h.attr_mod % 2 == 1;
+}
+
+// News while a failed sweep waits to be tried again does not put that off.
+static void test_not_put_off(void **state)
+{
+    struct many m = {.random = 11};
+    struct sm_status st;
+    int64_t idle = 0, longest = 0, pause = 10 * MONO_MS;
+    (void)state;
+    up_on(&m.o, "superpod-4");
+    find_cables(&m);
+    m.o.r.take_send = take_odd;
+    while (m.dead < m.n / 20)
+        die(&m);
+    while (m.dead < m.n / 3) {
+        die(&m);
+        rig_run(&m.o.r, pause);
+        sm_get_status(m.o.r.sm, &st);
+        idle = st.sweeping ? 0 : idle + pause;
+        longest = idle > longest ? idle : longest;
+    }
+    printf("# idle for up to %.2f s while cables die\n", (double)longest / 1e9);
+    if (getenv("MANY_TELL") != NULL)
+        tell_sweeps(&m);
+    assert_true(longest <= 11 * MONO_S / 10);
+    many_done(&m);
+}
+
 static void test_trunks_die(void **state)
 {
     const char *name = getenv("MANY");
@@ -229,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_trunks_die),
         cmocka_unit_test(test_while_computing),
         cmocka_unit_test(test_named),
+        cmocka_unit_test(test_not_put_off),
     };
     cmocka_set_test_filter(getenv("MANY_TEST"));
     return cmocka_run_group_tests(tests, NULL, NULL);
