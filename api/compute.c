@@ -10,6 +10,7 @@
 #include "api/quality.h"
 #include "api/whatif.h"
 #include "fabric/builder.h"
+#include "fabric/reach.h"
 #include "fabric/writer.h"
 #include "lib/mono.h"
 #include "lib/xalloc.h"
@@ -315,9 +316,18 @@ static int find_changed(struct run *r, const struct fabric *whole, const struct 
 {
     struct route_opts o = {.engine = r->c->engine, .par = r->par};
     struct route_result repaired = {0};
+    struct reach_change reach;
     int rc = route_repair(whole, &r->base, f, &o, &repaired, &r->c->err);
     if (rc == 0) {
-        compute_compare(f, r->base.tables, repaired.tables, r->edit.dead, &r->changed);
+        bool *lost = xcalloc(f->num_nodes + 1, sizeof(bool)); // nothing is written to what cannot be reached
+        reach_compare(whole, f, r->edit.dead, &reach);
+        for (uint32_t i = 0; i < f->num_nodes; i++)
+            lost[i] = r->edit.dead[i];
+        for (uint32_t i = 0; i < reach.num_sw; i++)
+            lost[reach.sw[i]] = true;
+        compute_compare(f, r->base.tables, repaired.tables, lost, &r->changed);
+        reach_change_done(&reach);
+        free(lost);
         r->changed.paths = (int64_t)route_paths_moved(f, r->base.tables, repaired.tables, r->par);
     }
     tables_unref(repaired.tables);

@@ -376,7 +376,7 @@ static void draw_result(struct out *o, const char *what, json_t *r)
     if (js_int(r, "failed.nodes") + js_int(r, "failed.links") > 0)
         draw_values(o, "failed", "", json_object_get(r, "failed"));
     if (json_is_object(json_object_get(r, "changed")))
-        draw_values(o, "changed", "by repair, as weft whatif shows: ", json_object_get(r, "changed"));
+        draw_values(o, "changed", "by repair, as weft whatif shows:", json_object_get(r, "changed"));
     out_printf(o, "  cost     %.3f s, tables %.1f MB, peak memory %.1f MB", js_num(r, "seconds"),
                js_num(r, "lft_bytes") / 1e6, js_num(r, "peak_rss_bytes") / 1e6);
     out_wrap(o, 11);

@@ -76,6 +76,11 @@ static void test_answers(void **state)
     // Cables to the dead leaf are not drained but dead.
     assert_int_equal(integer(j, "asked", "drained_links"), integer(j, "drained", "links"));
     json_decref(j);
+    j = ask(f, NULL, "leaf-su01-rail0", NULL, &e);
+    assert_string_equal(verdict(j), "drained-in-vain");
+    assert_int_equal(integer(j, "drained", "ends_in_vain"), 32);
+    assert_int_equal(integer(j, "reach", "ends_cut_off"), 0);
+    json_decref(j);
     // Everything fails, nothing is left: still an answer.
     j = ask(f, "*", NULL, NULL, &e);
     assert_non_null(j);
@@ -89,6 +94,35 @@ static void test_answers(void **state)
     assert_null(ask(f, "nobody", NULL, NULL, &e));
     assert_string_equal(e.where, "nobody");
     fabric_unref(f);
+}
+
+// What is lost counts as 0, once: a pattern of which nothing is left, one with less, one that never was.
+static void test_means(void **state)
+{
+    struct route_quality before = {.shift = {.flows = 10, .mean = 0.8, .sum = 8},
+                                   .ring = {.flows = 4, .mean = 1, .sum = 4},
+                                   .slot_shift = {.absent = "none"},
+                                   .permutation = {.flows = 6, .failed = 2, .mean = 1, .sum = 6},
+                                   .alltoall = {.flows = 12, .mean = 0.5}};
+    struct route_quality after = {.shift = {.flows = 4, .failed = 1, .mean = 0.9, .sum = 2},
+                                  .ring = {.absent = "none"},
+                                  .slot_shift = {.absent = "none"},
+                                  .permutation = {.flows = 8, .mean = 0.7, .sum = 6},
+                                  .alltoall = {.flows = 6, .mean = 1}};
+    struct whatif_mean m[WHATIF_MEANS];
+    (void)state;
+    whatif_means(&before, &after, NULL, true, m);
+    assert_string_equal(m[3].pattern, "shift");
+    assert_true(m[3].before == 0.8 && m[3].after == 0.2 && m[3].failed == 6 &&
+                m[3].accepted != m[3].accepted);
+    assert_true(m[2].before == 1 && m[2].after == 0 && m[2].failed == 4);
+    assert_true(m[1].before != m[1].before && m[1].after != m[1].after && m[1].failed == 0);
+    assert_true(m[4].before == 0.75 && m[4].after == 0.7 && m[4].failed == 0);
+    assert_true(m[5].before == 0.5 && m[5].after == 0.5 && m[5].failed == 6);
+    // Ends that fail themselves are missed by nobody.
+    whatif_means(&before, &after, &before, false, m);
+    assert_true(m[3].after == 0.4 && m[3].failed == 1 && m[3].accepted == 0.8);
+    assert_true(m[2].after != m[2].after && m[5].after == 1 && m[5].failed == 0);
 }
 
 // A graph without tiers, one without cables, one without switches.
@@ -162,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_means),
         cmocka_unit_test(test_odd_fabrics),
         cmocka_unit_test(test_lids_are_kept_or_run_out),
     };
