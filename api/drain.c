@@ -20,6 +20,7 @@ struct drain_row {
     const char *name, *far_name, *by, *reason, *state, *text;
     uint64_t node;
     int64_t port, since, cables, ends, switches;
+    struct items no_other_way;
 };
 #define DRAIN(f) offsetof(struct drain_row, f)
 static const struct field drain_fields[] = {
@@ -45,6 +46,10 @@ static const struct field drain_fields[] = {
      .type = FIELD_INT,
      .at = DRAIN(switches),
      "switches' own LIDs that have no other way"},
+    {.name = "no_other_way",
+     .type = FIELD_STRINGS,
+     .at = DRAIN(no_other_way),
+     "names of these ends, 4096 at most; of the first 64 drains in use"},
     {.name = "text", .type = FIELD_STR, .at = DRAIN(text), "how it stands, in words"},
     {0},
 };
@@ -176,7 +181,8 @@ static const char *describe(const struct sm *sm, const struct sm_drain *d, char 
         snprintf(buf, size, "routes are being moved");
         break;
     case SM_DRAIN_DRAINED:
-        snprintf(buf, size, "%snothing %s it", down, d->at.port > 0 ? "uses" : "passes through");
+        snprintf(buf, size, "%snothing %s it%s", down, d->at.port > 0 ? "uses" : "passes through",
+                 d->own > 0 ? "; its own aggregation node stays reachable" : "");
         break;
     case SM_DRAIN_IN_USE:
         sm_drain_no_other_way(d->ends, d->switches, who, sizeof(who));
@@ -188,6 +194,48 @@ static const char *describe(const struct sm *sm, const struct sm_drain *d, char 
 
 // --- the list ---
 
+#define NAMED_MAX 4096
+#define NAMED_DRAINS 64
+
+static void put_drain(struct list *l, const struct sm *sm, const struct sm_drain *d, unsigned *named)
+{
+    char text[200];
+    bool away = sm_drain_away(sm, d), name = d->state == SM_DRAIN_IN_USE && !away && d->ends > 0;
+    uint32_t *end = NULL;
+    const char **names = NULL;
+    char(*name_text)[100] = NULL;
+    size_t n = 0;
+
+    if (name && (*named)++ < NAMED_DRAINS) {
+        end = xcalloc(NAMED_MAX, sizeof(*end));
+        n = sm_drain_ends(sm, d, end, NAMED_MAX);
+        n = n < NAMED_MAX ? n : NAMED_MAX;
+        names = xcalloc(n + 1, sizeof(*names));
+        name_text = xcalloc(n + 1, sizeof(*name_text));
+        for (size_t i = 0; i < n; i++) {
+            const struct fabric *f = sm_fabric(sm);
+            names[i] = fabric_node_name(f, fabric_node(f, fabric_port(f, (port_id){end[i]})->node),
+                                        name_text[i], sizeof(*name_text));
+        }
+    }
+    list_item(l, &(struct drain_row){.name = d->name,
+                                     .node = d->at.guid,
+                                     .port = d->at.port > 0 ? d->at.port : NO_INT,
+                                     .far_name = d->far.guid != 0 ? d->far_name : NULL,
+                                     .since = d->since_ns,
+                                     .by = d->by,
+                                     .reason = d->reason,
+                                     .state = away ? "away" : sm_drain_state_name(d->state),
+                                     .cables = d->cables,
+                                     .ends = d->ends,
+                                     .switches = d->switches,
+                                     .no_other_way = {names, n},
+                                     .text = describe(sm, d, text, sizeof(text))});
+    free(end);
+    free(names);
+    free(name_text);
+}
+
 void get_drains(struct request *r)
 {
     const struct view *v = r->view;
@@ -195,26 +243,15 @@ void get_drains(struct request *r)
     const struct sm_drain *d;
     uint64_t skip, seen = 0;
     struct list l;
-    char next[24], text[200];
+    char next[24];
+    unsigned named = 0;
 
     if (!cursor_number(r, &skip))
         return;
     list_begin(&l, r, &schema_drain);
     for (unsigned i = 0; sm != NULL && (d = sm_drain_nth(sm, i)) != NULL; i++)
         if (seen++ >= skip && !list_full(&l))
-            list_item(&l, &(struct drain_row){.name = d->name,
-                                              .node = d->at.guid,
-                                              .port = d->at.port > 0 ? d->at.port : NO_INT,
-                                              .far_name = d->far.guid != 0 ? d->far_name : NULL,
-                                              .since = d->since_ns,
-                                              .by = d->by,
-                                              .reason = d->reason,
-                                              .state = sm_drain_away(sm, d) ? "away"
-                                                                            : sm_drain_state_name(d->state),
-                                              .cables = d->cables,
-                                              .ends = d->ends,
-                                              .switches = d->switches,
-                                              .text = describe(sm, d, text, sizeof(text))});
+            put_drain(&l, sm, d, &named);
     uint64_t given = skip + l.n;
     list_end(&l, given < seen ? number_text(given, next) : NULL, (int64_t)seen,
              v->f != NULL ? (int64_t)v->f->generation : NO_INT, view_sampled(r->api, v));
@@ -474,8 +511,10 @@ void drain_check_work(struct sm_drain_check *c, struct par *par, struct buf *res
         return;
     if (x.ends + x.switches > 0)
         sm_drain_no_other_way(x.ends, x.switches, who, sizeof(who));
-    snprintf(text, sizeof(text), "%llu table entries on %u switches and %llu paths would change; %s",
-             (unsigned long long)x.entries, x.table_switches, (unsigned long long)x.paths, who);
+    bool undrain = sm_drain_check_undrains(c);
+    snprintf(text, sizeof(text), "%llu table entries on %u switches and %llu paths would change%s%s",
+             (unsigned long long)x.entries, x.table_switches, (unsigned long long)x.paths,
+             undrain ? "" : "; ", undrain ? "" : who);
     json_put_struct(result, &schema_drain_effect,
                     &(struct effect_row){.entries = (int64_t)x.entries,
                                          .blocks = x.blocks,

@@ -151,7 +151,7 @@ struct fabric_row {
     const struct traps_row *traps;
     const struct audit_row *audit;
     const struct sa_row *sa;
-    int64_t drains, drains_in_use;
+    int64_t drains, drains_in_use, drained_ends;
     const struct counts_row *findings;
     struct items advice;
 };
@@ -253,6 +253,10 @@ static const struct field fabric_fields[] = {
      .type = FIELD_INT,
      .at = FABRIC(drains),
      "cables and switches that traffic is kept off"},
+    {.name = "drained_ends",
+     .type = FIELD_INT,
+     .at = FABRIC(drained_ends),
+     "ends that hang on drained cables alone: pulling all of these cuts them off"},
     {.name = "drains_in_use",
      .type = FIELD_INT,
      .at = FABRIC(drains_in_use),
@@ -551,6 +555,7 @@ static void advise_all(const struct api *a, const struct view *v, const struct f
 static void count_drains(const struct sm *sm, struct fabric_row *row)
 {
     const struct sm_drain *d;
+    row->drained_ends = sm_drains_hang(sm);
     for (unsigned i = 0; (d = sm_drain_nth(sm, i)) != NULL; i++) {
         row->drains++;
         row->drains_in_use += d->state == SM_DRAIN_IN_USE;

@@ -90,7 +90,9 @@ int cmd_drain(struct cli *c)
     int rc = cli_fabric(c);
     if (rc == CLI_OK)
         rc = drains(c, &items);
-    if (rc == CLI_OK && needs_guids(items))
+    if (rc == CLI_OK && c->out.format == OUT_JSON)
+        out_json(&c->out, items);
+    else if (rc == CLI_OK && needs_guids(items))
         out_list(&c->out, drain_fields_guid, items);
     else if (rc == CLI_OK)
         out_list(&c->out, drain_fields, items);
@@ -235,16 +237,64 @@ static int check(struct cli *c, const char *element, bool undrain)
     return bad ? CLI_FINDINGS : CLI_OK;
 }
 
+// What was drained before and has come into use again by this, and what hangs on all of it.
+static void show_others(struct cli *c, json_t *before, json_t *after, json_t *asked)
+{
+    json_t *d, *o, *f = NULL;
+    size_t i, k, n = 0;
+    char names[700] = "";
+    json_array_foreach(after, i, d)
+    {
+        bool was = false;
+        if (strcmp(js_str(d, "state"), "in-use") != 0)
+            continue;
+        json_array_foreach(before, k, o) was |=
+            strcmp(js_str(o, "node"), js_str(d, "node")) == 0 &&
+            json_equal(json_object_get(o, "port"), json_object_get(d, "port")) &&
+            strcmp(js_str(o, "state"), "drained") == 0;
+        if (was && n++ < 8)
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%.70s", n > 1 ? ", " : "",
+                     js_str(d, "name"));
+    }
+    json_t *first = json_array_get(json_object_get(json_array_get(asked, 0), "no_other_way"), 0);
+    if (json_array_size(asked) == 1 && first != NULL) {
+        json_array_foreach(json_object_get(json_array_get(asked, 0), "no_other_way"), i, d)
+        {
+            if (i < 8)
+                out_printf(&c->out, "%s%s", i == 0 ? "no other way: " : ", ", json_string_value(d));
+        }
+        out_printf(&c->out, i > 8 ? ", and %zu more" : "", i - 8);
+        out_newline(&c->out);
+    }
+    if (n > 0) {
+        out_printf(&c->out, "%zu drained before %s in use again: %s%s", n, n == 1 ? "is" : "are", names,
+                   n > 8 ? ", …" : "");
+        out_newline(&c->out);
+    }
+    if (any_is(asked, "in-use") && cli_get(c, c->fabric, &f) == CLI_OK && js_int(f, "drained_ends") > 0) {
+        long long ends = js_int(f, "drained_ends");
+        out_printf(&c->out, "%lld end%s now hang%s on drained cables alone: pulling them cuts %s off", ends,
+                   ends == 1 ? "" : "s", ends == 1 ? "s" : "", ends == 1 ? "it" : "these");
+        out_newline(&c->out);
+    }
+    json_decref(f);
+}
+
 static int ask(struct cli *c, const char *element, bool undrain)
 {
     const char *reason = args_value(&c->args, "reason");
     double seconds = args_has(&c->args, "timeout") ? c->timeout : WAIT_DEFAULT;
-    json_t *body = json_pack("{s:s}", "element", element), *answer = NULL, *sweep = NULL, *of = NULL;
+    json_t *body = json_pack("{s:s}", "element", element), *answer = NULL, *sweep = NULL, *of = NULL,
+           *before = NULL, *after = NULL;
 
     if (reason != NULL)
         json_object_set_new(body, "reason", json_string(reason));
     char *path = xasprintf("%s/%s", c->fabric, undrain ? "undrain" : "drains");
-    int rc = cli_post(c, path, body, &answer);
+    int rc = drains(c, &before);
+    if (rc == CLI_OK)
+        rc = cli_post(c, path, body, &answer);
+    else
+        json_decref(body);
     free(path);
     if (rc == CLI_OK && js_true(answer, "changed") && !args_has(&c->args, "no-wait"))
         rc = cli_wait_sweep(c, js_int(answer, "sweep"), seconds, &sweep);
@@ -254,6 +304,10 @@ static int ask(struct cli *c, const char *element, bool undrain)
         rc = show(c, answer, sweep, of);
     json_decref(answer);
     json_decref(sweep);
+    if (rc == CLI_FINDINGS && !undrain && c->out.format == OUT_TABLE && drains(c, &after) == CLI_OK)
+        show_others(c, before, after, of);
+    json_decref(before);
+    json_decref(after);
     json_decref(of);
     return rc;
 }

@@ -409,6 +409,12 @@ static bool crosses(struct users *u, const port_id *port, size_t n, bool into, u
 void route_users(const struct fabric *f, const struct fabric_tables *t, const port_id *port, size_t n,
                  struct route_users *ret)
 {
+    free(route_users_list(f, t, port, n, ret));
+}
+
+port_id *route_users_list(const struct fabric *f, const struct fabric_tables *t, const port_id *port,
+                          size_t n, struct route_users *ret)
+{
     struct users u = {.f = f, .t = t};
     uint32_t sw;
     uint8_t num;
@@ -421,6 +427,9 @@ void route_users(const struct fabric *f, const struct fabric_tables *t, const po
             u.ends[sw] = true;
     }
     struct route_users by[2] = {{0}, {0}}; // out of the ports, and into them
+    port_id *list[2];
+    for (unsigned i = 0; i < 2; i++)
+        list[i] = xcalloc(f->top_lid + 1u, sizeof(**list));
     uint32_t last_end[2] = {ID_NONE, ID_NONE};
     for (uint32_t lid = 1; lid <= f->top_lid && t->num_switches == f->num_switches; lid++) {
         uint32_t end = f->lid_port[lid];
@@ -434,12 +443,15 @@ void route_users(const struct fabric *f, const struct fabric_tables *t, const po
             if (f->node[f->port[end].node.i].type == NODE_SWITCH)
                 by[into].switches++;
             else
-                by[into].ends++;
+                list[into][by[into].ends++] = (port_id){end};
         }
     }
     uint32_t out = by[0].ends + by[0].switches, in = by[1].ends + by[1].switches;
-    *ret = by[out == 0 || (in > 0 && in < out)];
+    unsigned fewer = out == 0 || (in > 0 && in < out);
+    *ret = by[fewer];
+    free(list[!fewer]);
     free(u.ends);
     free(u.seen);
     free(u.is);
+    return list[fewer];
 }

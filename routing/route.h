@@ -122,6 +122,9 @@ struct route_users {
 };
 void route_users(const struct fabric *f, const struct fabric_tables *t, const port_id *port, size_t n,
                  struct route_users *ret);
+// Which these ends are, ret->ends of them by LID; to be freed.
+port_id *route_users_list(const struct fabric *f, const struct fabric_tables *t, const port_id *port,
+                          size_t n, struct route_users *ret);
 
 // --- the proof ---
 enum route_fault {

@@ -24,7 +24,8 @@ struct sm_drains {
     struct sm_drain *item;
     unsigned n;
     uint64_t version, in_force; // of the list; of what the tables in force were made for
-    struct sm_drain_set *now;   // which these were made for; NULL: none
+    uint32_t hang;
+    struct sm_drain_set *now; // which these were made for; NULL: none
 };
 
 const char *sm_drain_state_name(enum sm_drain_state s)
@@ -504,6 +505,71 @@ int sm_drains_repair(const struct sm_drain_set *set, const struct route_base *b,
     return rc;
 }
 
+// Aggregation nodes of these switches themselves are reached as the switches are: they go out of the list.
+static uint32_t strike_own(const struct fabric *f, const struct sm_drain_place *at, size_t n, port_id *end,
+                           uint32_t *ends)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *ends; i++) {
+        const struct port *p = fabric_port(f, end[i]);
+        const struct node *z = fabric_peer_node(f, p);
+        bool own = false;
+        for (size_t k = 0; k < n && z != NULL && fabric_node(f, p->node)->role == ROLE_AGGREGATION; k++)
+            own |= at[k].port == 0 && at[k].guid == z->guid;
+        if (!own)
+            end[kept++] = end[i];
+    }
+    uint32_t own = *ends - kept;
+    *ends = kept;
+    return own;
+}
+
+// Switches that are joined by other cables than these, from the first.
+static uint32_t flood(const struct fabric *f, const bool *shut, uint32_t first, uint32_t *part,
+                      uint32_t *queue)
+{
+    uint32_t n = 0, ends = 0;
+    part[first] = first;
+    queue[n++] = first;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct node *nd = fabric_switch(f, queue[i]);
+        for (unsigned num = 1; num <= nd->num_ports; num++) {
+            const struct port *p = &f->port[nd->first_port + num];
+            const struct node *z = fabric_peer_node(f, p);
+            ends += z != NULL && z->type != NODE_SWITCH && z->role != ROLE_AGGREGATION;
+            if (far_of(f, p) == NULL || shut[nd->first_port + num] || part[z->sw] != UINT32_MAX)
+                continue;
+            part[z->sw] = first;
+            queue[n++] = z->sw;
+        }
+    }
+    return ends;
+}
+
+// Ends outside of the part that most of them are in when these cables are gone.
+static uint32_t count_hang(const struct sm_drain_set *s, const struct fabric *f)
+{
+    bool *shut = xcalloc(f->num_ports + 1u, sizeof(*shut));
+    uint32_t *part = xcalloc(2 * (f->num_switches + 1u), sizeof(*part)), all = 0, most = 0;
+    port_id port[256];
+    for (unsigned i = 0; i < s->n; i++) {
+        size_t n = cables_of(f, &s->use[i].at, port);
+        for (size_t k = 0; k < n; k++)
+            shut[port[k].i] = shut[f->port[port[k].i].peer.i] = true;
+    }
+    memset(part, 0xff, f->num_switches * sizeof(*part));
+    for (uint32_t sw = 0; sw < f->num_switches; sw++) {
+        if (part[sw] != UINT32_MAX)
+            continue;
+        uint32_t ends = flood(f, shut, sw, part, part + f->num_switches);
+        all += ends;
+        most = ends > most ? ends : most;
+    }
+    free(shut);
+    free(part);
+    return all - most;
+}
+
 void sm_drains_count(struct sm_drain_set *set, const struct fabric *f, const struct fabric_tables *t)
 {
     port_id port[256];
@@ -511,12 +577,36 @@ void sm_drains_count(struct sm_drain_set *set, const struct fabric *f, const str
     for (unsigned i = 0; set != NULL && i < set->n; i++) {
         struct sm_drain_use *x = &set->use[i];
         x->cables = (uint32_t)cables_of(f, &x->at, port);
-        route_users(f, t, port, x->cables, &u);
+        port_id *end = route_users_list(f, t, port, x->cables, &u);
+        x->own = strike_own(f, &x->at, 1, end, &u.ends);
+        free(end);
         x->ends = u.ends;
         x->switches = u.switches;
         if (x->at.port == 0 && x->switches > 0) // its own, which is reached over them
             x->switches--;
     }
+    if (set != NULL && set->n > 0)
+        set->hang = count_hang(set, f);
+}
+
+uint32_t sm_drains_hang(const struct sm *sm)
+{
+    return sm->drains->n > 0 ? sm->drains->hang : 0;
+}
+
+size_t sm_drain_ends(const struct sm *sm, const struct sm_drain *d, uint32_t *end, size_t max)
+{
+    port_id port[256];
+    struct route_users u;
+    if (sm->fabric == NULL || sm->tables == NULL || sm->tables->num_switches != sm->fabric->num_switches)
+        return 0;
+    size_t n = cables_of(sm->fabric, &d->at, port);
+    port_id *list = route_users_list(sm->fabric, sm->tables, port, n, &u);
+    strike_own(sm->fabric, &d->at, 1, list, &u.ends);
+    for (size_t i = 0; i < u.ends && i < max; i++)
+        end[i] = list[i].i;
+    free(list);
+    return u.ends;
 }
 
 const struct fabric *sm_drains_fabric(const struct sm_drain_set *set, const struct fabric *f)
@@ -575,6 +665,7 @@ void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set)
     x->in_force = set != NULL ? set->version : 0;
     free(x->now);
     x->now = copy_set(set);
+    x->hang = set != NULL ? set->hang : 0;
     for (unsigned i = 0; set != NULL && i < set->n; i++) {
         const struct sm_drain_use *u = &set->use[i];
         for (unsigned k = 0; k < x->n; k++) {
@@ -584,6 +675,7 @@ void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set)
             enum sm_drain_state was = d->state;
             bool more = u->ends > d->ends || u->switches > d->switches;
             d->cables = u->cables;
+            d->own = u->own;
             d->ends = u->ends;
             d->switches = u->switches;
             d->state = u->ends + u->switches > 0 ? SM_DRAIN_IN_USE : SM_DRAIN_DRAINED;
@@ -709,7 +801,9 @@ static void count_effect(const struct sm_drain_check *c, const struct fabric_tab
         ret->cables += (uint32_t)n;
         whole += c->at[i].port == 0 && n > 0;
     }
-    route_users(c->f, t, port, ret->cables, &u);
+    port_id *end = route_users_list(c->f, t, port, ret->cables, &u);
+    strike_own(c->f, c->at, c->n, end, &u.ends);
+    free(end);
     free(port);
     if (c->undrain)
         return;
@@ -743,6 +837,11 @@ int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drai
     }
     free(proof);
     return rc;
+}
+
+bool sm_drain_check_undrains(const struct sm_drain_check *c)
+{
+    return c->undrain;
 }
 
 void sm_drain_check_free(struct sm_drain_check *c)

@@ -47,7 +47,8 @@ struct sm_drain {
     bool in_blueprint;             // was its switch, when routes were last adopted
     // of the generation in force
     enum sm_drain_state state;
-    uint32_t cables;         // that are up there
+    uint32_t cables; // that are up there
+    uint32_t own;    // of a drained switch: aggregation nodes of its own, which stay reachable; not in ends
     uint32_t ends, switches; // that have no other way: end ports, and LIDs of (other) switches; those of the
                              // two sides that are fewer
 };
@@ -70,6 +71,10 @@ int sm_undrain(struct sm *sm, const struct sm_drain_place *at, const char *by, s
 const struct sm_drain *sm_drain_nth(const struct sm *sm, unsigned i);
 // Its switch is not there, and is drained when it comes (back).
 bool sm_drain_away(const struct sm *sm, const struct sm_drain *d);
+// Ends that hang on drained cables alone: cut off when all of these are pulled.
+uint32_t sm_drains_hang(const struct sm *sm);
+// Which ends have no other way, of the first `max` and all that there are: indices of ports in sm_fabric().
+size_t sm_drain_ends(const struct sm *sm, const struct sm_drain *d, uint32_t *end, size_t max);
 // The drain that a place has (by either end of a cable; a port's own only), or NULL.
 const struct sm_drain *sm_drain_find(const struct sm *sm, const struct sm_drain_place *at);
 
@@ -90,6 +95,7 @@ struct sm_drain_effect {
 int sm_drain_check_new(const struct sm *sm, const struct sm_drain_place *at, size_t n, bool undrain,
                        struct sm_drain_check **ret, struct err *e);
 int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drain_effect *ret, struct err *e);
+bool sm_drain_check_undrains(const struct sm_drain_check *c);
 void sm_drain_check_free(struct sm_drain_check *c); // NULL is fine
 
 #endif

@@ -14,9 +14,10 @@ struct findings;
 struct sm_drain_set {
     uint64_t version;
     unsigned n;
+    uint32_t hang; // ends that are cut off when all of these cables are pulled
     struct sm_drain_use {
         struct sm_drain_place at;
-        uint32_t cables, ends, switches;
+        uint32_t cables, ends, switches, own;
     } use[];
 };
 

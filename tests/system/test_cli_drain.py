@@ -66,7 +66,7 @@ def test_swap_a_switch(d):
     wait_for(lambda: js(d.weft("api", "GET", "/fabrics/default"))["state"] == "up", "the fabric is up")
     assert js(d.weft("drain", "-o", "json"))[0]["name"] == "spine-03"
     r = d.weft("node", "undrain", "spine-03", "--check")
-    assert r.rc == 0 and "would change" in r.out
+    assert r.rc == 0 and "would change" in r.out and "without another way" not in r.out
     assert ok(d.weft("node", "undrain", "spine-03")).startswith("spine-03 is undrained\n")
 
 
@@ -102,9 +102,21 @@ def test_no_other_way(d):
     assert r.rc == 1 and "have no other way" in r.out
     r = d.weft("node", "drain", leaf)
     assert r.rc == 1 and "have no other way and still use it" in r.out
+    assert "32 ends now hang on drained cables alone: pulling them cuts these off\n" in r.out
+    assert "no other way: gpu-" in r.out and ", and 24 more\n" in r.out
+    assert len(js(d.weft("drain", "-o", "json"))[0]["no_other_way"]) == 32
     assert "1 still in use" in d.weft("status").out
     assert "drained-in-use" in d.weft("finding").out
     ok(d.weft("node", "undrain", leaf))
+
+
+def test_the_last_uplink(d):
+    leaf = "leaf-su01-rail2"
+    ok(d.weft("link", "drain", leaf, "33-63"))
+    r = d.weft("link", "drain", leaf, "64")
+    assert r.rc == 1 and f"31 drained before are in use again: {leaf}[33], {leaf}[34]" in r.out
+    assert "32 ends now hang on drained cables alone" in r.out
+    ok(d.weft("link", "undrain", leaf, "*"))
 
 
 def test_over_a_restart():
