@@ -343,3 +343,20 @@ void quality_rate_keep(const struct fabric *f, const struct fabric_tables *t, st
     *ret = s->q;
     free(s);
 }
+
+// --- in words ---
+
+void quality_say_count(struct buf *b, uint64_t n)
+{
+    if (n >= 1000)
+        quality_say_count(b, n / 1000);
+    buf_printf(b, n >= 1000 ? ",%03u" : "%u", (unsigned)(n % 1000));
+}
+
+void quality_say_figure(struct buf *b, double x)
+{
+    if (x >= 1000 && x < 1e15)
+        quality_say_count(b, (uint64_t)(x + 0.5));
+    else
+        buf_printf(b, "%.4g", x);
+}

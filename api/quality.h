@@ -43,4 +43,8 @@ struct err;
 int quality_rate_job(const struct fabric *f, const struct fabric_tables *t, char *const *hosts, size_t n,
                      struct par *par, struct buf *b, struct err *e);
 
+// 18,930; and a mean or so many flows: 0.9983, 18,930.
+void quality_say_count(struct buf *b, uint64_t n);
+void quality_say_figure(struct buf *b, double x);
+
 #endif

@@ -667,18 +667,11 @@ static void find_means(struct whatif *w)
 
 // --- in words ---
 
-static void say_count(struct buf *b, uint64_t n)
-{
-    if (n >= 1000)
-        say_count(b, n / 1000);
-    buf_printf(b, n >= 1000 ? ",%03u" : "%u", (unsigned)(n % 1000));
-}
-
 // Adapters on nothing but what is drained.
 static void say_in_vain(const struct whatif *w, struct buf *b)
 {
     bool one = w->in_vain.num_end == 1;
-    say_count(b, w->in_vain.num_end);
+    quality_say_count(b, w->in_vain.num_end);
     buf_printf(b, " %s no other way; pulling these cables cuts %s off", one ? "end has" : "ends have",
                one ? "it" : "them");
 }
@@ -704,7 +697,7 @@ static void say_reach(const struct whatif *w, struct buf *b)
         buf_printf(b, "%s%u switch%s", r->num_end > 0 ? " and " : "", r->num_sw, r->num_sw == 1 ? "" : "es");
     if (r->num_end > 0 && r->pairs_before > r->pairs_after) {
         buf_puts(b, "; ");
-        say_count(b, r->pairs_before - r->pairs_after);
+        quality_say_count(b, r->pairs_before - r->pairs_after);
         buf_puts(b, " pairs no longer reach each other");
     }
     if (w->in_vain.num_end > 0) {
