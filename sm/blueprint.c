@@ -337,16 +337,17 @@ struct part {
     const char *one, *many;
 };
 
-// "1 switch, 32 ends"; returns how many parts that is.
-static unsigned put_parts(const struct part *part, size_t parts, char *buf, size_t size)
+// "1 switch, 32 ends"; returns how many that is together.
+static uint32_t put_parts(const struct part *part, size_t parts, char *buf, size_t size)
 {
-    unsigned n = 0;
+    uint32_t n = 0;
     buf[0] = 0;
     for (size_t i = 0; i < parts; i++)
         if (part[i].count > 0) {
             size_t used = strlen(buf);
-            snprintf(buf + used, size - used, "%s%u %s", n++ ? ", " : "", part[i].count,
+            snprintf(buf + used, size - used, "%s%u %s", n > 0 ? ", " : "", part[i].count,
                      part[i].count == 1 ? part[i].one : part[i].many);
+            n += part[i].count;
         }
     return n;
 }
@@ -357,7 +358,7 @@ static void growth_text(const struct blueprint_compare *c, char *buf, size_t siz
         {c->extra_switches, "switch", "switches"},
         {c->count[BLUEPRINT_EXTRA_LINK], "cable between switches", "cables between switches"},
         {c->count[BLUEPRINT_EXTRA_NODE] - c->extra_switches, "end node", "end nodes"}};
-    unsigned n = put_parts(part, sizeof(part) / sizeof(part[0]), buf, size);
+    uint32_t n = put_parts(part, sizeof(part) / sizeof(part[0]), buf, size);
     size_t used = strlen(buf);
     snprintf(buf + used, size - used,
              " %s not in the blueprint: routed, but others' routes take no account of "
@@ -462,14 +463,14 @@ static void tell_away(struct sm *sm, const struct sm_learning *l, bool accepted)
     const struct part part[] = {{a.switches, "switch", "switches"},
                                 {a.switches + a.cables > 0 ? a.ends : 0, "end", "ends"},
                                 {a.cables, "cable", "cables"}};
-    if (put_parts(part, 3, text, sizeof(text)) > 0) {
-        bool one = a.switches + a.ends + a.cables == 1;
+    uint32_t all = put_parts(part, 3, text, sizeof(text));
+    if (all > 0) {
         if (accepted && a.hosts > 0)
             snprintf(hosts, sizeof(hosts), "; besides, %u end%s down", a.hosts,
                      a.hosts == 1 ? " is" : "s are");
         sm_note(sm, NOTE_ROUTES, accepted ? FINDING_WARNING : FINDING_INFO, "blueprint-missing", "",
-                "%s of the blueprint %s away: %s%s%s; weft blueprint show", text, one ? "is" : "are", a.names,
-                a.shown > EXAMPLES ? ", ..." : "", hosts);
+                "%s of the blueprint %s away: %s%s%s; weft blueprint show", text, all == 1 ? "is" : "are",
+                a.names, a.shown > EXAMPLES ? ", ..." : "", hosts);
     } else if (accepted && a.hosts > 0) {
         sm_note(sm, NOTE_ROUTES, FINDING_INFO, "blueprint-missing", "",
                 "%u end%s of the blueprint %s down; weft blueprint show", a.hosts, a.hosts == 1 ? "" : "s",
