@@ -156,6 +156,8 @@ const char *http_header(const struct request *r, const char *name);
 // --- auth.c ---
 // Fills role and uid; false with an answer when the request may not go on (wrong Host).
 bool auth_request(struct request *r);
+// Whether the one who asks may do what needs this role; false with an answer.
+bool request_may(struct request *r, enum api_role role);
 
 // --- resources.c ---
 enum param_type {

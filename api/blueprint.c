@@ -332,7 +332,7 @@ void post_reroute(struct request *r)
         plan_reroute(r);
         return;
     }
-    if (!is_master(r, v))
+    if (!request_may(r, API_OPERATE) || !is_master(r, v))
         return;
     audit_action(r, "", "%s", said[SM_BLUEPRINT_REROUTE]);
     sm_get_status(v->src->sm, &st);

@@ -24,6 +24,7 @@ struct blueprint_change {
     const struct fabric *given, *next; // to be asked for; what it would become
     struct blueprint_compare *change; // the blueprint beside the next one: missing is dropped, extra is added
     struct blueprint_compare *beside; // the next one beside what is there
+    char kept[700];                   // what is silent and stays; "" for none
     char *warning[8];
     size_t num_warnings;
     struct blueprint_routes *routes; // NULL: not computed

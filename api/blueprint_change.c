@@ -160,6 +160,21 @@ static void strike_left(struct builder *to, const struct fabric *b, const struct
     }
 }
 
+// Another one in its place takes everything over by being accepted; struck out, its cables are growth.
+static void tell_of_stand_in(const struct computation *c, struct blueprint_change *x, const struct node *n)
+{
+    const struct fabric *b = c->routing.blueprint;
+    struct blueprint_compare *d = blueprint_compare(b, c->f, UINT32_MAX);
+    char text[600];
+    for (uint32_t i = 0; i < d->n; i++)
+        if (d->item[i].kind == BLUEPRINT_REPLACED && d->item[i].was_guid == n->guid)
+            warn(x,
+                 xasprintf("%s: \"weft blueprint accept\" has it take the old one's place, and nothing need "
+                           "be struck out",
+                           blueprint_item_text(&d->item[i], b, c->f, text, sizeof(text))));
+    blueprint_compare_free(d);
+}
+
 static int strike(struct computation *c, struct blueprint_change *x)
 {
     const struct fabric *b = c->routing.blueprint;
@@ -173,6 +188,8 @@ static int strike(struct computation *c, struct blueprint_change *x)
     if (cut != NULL ? is_there(c->f, b, cut) : fabric_by_guid(c->f, at.node->guid) != NULL)
         return err_set(&c->err, -EBUSY, x->element,
                        "is there; only what is gone can be struck out, what is there would come back");
+    if (cut == NULL)
+        tell_of_stand_in(c, x, at.node);
     struct builder *to = builder_from(b);
     if (cut != NULL)
         builder_unlink(to, cut->node, cut->num);
@@ -284,7 +301,10 @@ static void verdict(struct blueprint_routes *r)
         if (isnan(f->before) || fabs(f->after - f->before) <= 0.005 * f->before)
             continue;
         struct buf *to = (f->after > f->before) != f->less_is_better ? &up : &down;
-        buf_printf(to, "%s%s %.4g -> %.4g", to->len ? ", " : "", f->name, f->before, f->after);
+        buf_printf(to, "%s%s ", to->len ? ", " : "", f->name);
+        quality_say_figure(to, f->before);
+        buf_puts(to, " -> ");
+        quality_say_figure(to, f->after);
     }
     r->gain = up.len > 0;
     if (r->entries == 0)
@@ -327,6 +347,8 @@ void blueprint_change_run(struct computation *c, struct blueprint_change *x, str
     x->next = sm_blueprint_after(x->op, x->state, x->given, known, c->f);
     x->change = blueprint_compare(known, x->next, BLUEPRINT_ITEMS);
     x->beside = blueprint_compare(x->next, c->f, BLUEPRINT_ITEMS);
+    if (x->op == SM_BLUEPRINT_REROUTE)
+        blueprint_silent_text(known, c->f, x->kept, sizeof(x->kept));
     if (x->dry_run)
         plan_routes(c, x, par);
 }
@@ -394,7 +416,10 @@ static const struct field routes_fields[] = {
      .type = FIELD_INT,
      .at = ROUTES(paths),
      "(leaf switch, destination) pairs whose route would be another one"},
-    {.name = "waves", .type = FIELD_INT, .at = ROUTES(waves), "steps in which they would be written, at most"},
+    {.name = "waves",
+     .type = FIELD_INT,
+     .at = ROUTES(waves),
+     "steps in which they would be written, at most"},
     {.name = "seconds", .type = FIELD_NUM, .at = ROUTES(seconds), "time of computing and proving them"},
     {.name = "gain", .type = FIELD_BOOL, .at = ROUTES(gain), "some pattern would get better"},
     {.name = "verdict", .type = FIELD_STR, .at = ROUTES(verdict), "what would be gained, in words"},
@@ -416,7 +441,7 @@ static const struct schema schema_routes = {
     .name = "blueprint_routes", "Routes that would follow", sizeof(struct routes_row), routes_fields};
 
 struct change_row {
-    const char *op, *state;
+    const char *op, *state, *state_before, *kept;
     bool dry_run;
     int64_t sweep, nodes, switches, links, added_nodes, added_links, dropped_nodes, dropped_links, moved,
         replaced;
@@ -439,6 +464,11 @@ static const struct field change_fields[] = {
      .at = CHANGE(state),
      "of the blueprint afterwards",
      .name_of = states},
+    {.name = "state_before",
+     .type = FIELD_STR,
+     .at = CHANGE(state_before),
+     "when it was asked for",
+     .name_of = states},
     {.name = "nodes", .type = FIELD_INT, .at = CHANGE(nodes), "that it has afterwards"},
     {.name = "switches", .type = FIELD_INT, .at = CHANGE(switches), "of these"},
     {.name = "links", .type = FIELD_INT, .at = CHANGE(links), "that it has afterwards"},
@@ -459,7 +489,15 @@ static const struct field change_fields[] = {
      .at = CHANGE(changes),
      "the same one by one, the first hundred of each kind: missing ones are dropped, extra ones are added",
      &schema_blueprint_item},
-    {.name = "warnings", .type = FIELD_STRINGS, .at = CHANGE(warnings), "what is odd about a file"},
+    {.name = "kept",
+     .type = FIELD_STR,
+     .at = CHANGE(kept),
+     "what stays in it as it does not answer though its cables are up; null: nothing, or not asked",
+     .null = true},
+    {.name = "warnings",
+     .type = FIELD_STRINGS,
+     .at = CHANGE(warnings),
+     "what is odd about a file, or what to do instead"},
     {.name = "routes",
      .type = FIELD_OBJ,
      .at = CHANGE(routes),
@@ -502,6 +540,7 @@ void blueprint_change_render(const struct computation *c, const struct blueprint
         b, &schema_blueprint_change,
         &(struct change_row){.op = ops[x->op],
                              .state = sm_blueprint_state_name(sm_blueprint_state_after(x->op, x->state)),
+                             .state_before = sm_blueprint_state_name(x->state),
                              .dry_run = x->dry_run,
                              .sweep = sweep,
                              .nodes = x->next->num_nodes,
@@ -514,6 +553,7 @@ void blueprint_change_render(const struct computation *c, const struct blueprint
                              .moved = d->count[BLUEPRINT_MOVED],
                              .replaced = d->count[BLUEPRINT_REPLACED],
                              .changes = {rows.row, rows.n},
+                             .kept = x->kept[0] ? x->kept : NULL,
                              .warnings = {x->warning, x->num_warnings},
                              .routes = x->routes != NULL ? &routes : NULL});
     blueprint_rows_done(&rows);

@@ -119,8 +119,8 @@ const struct resource resource_rows[] = {
      post_blueprint_set, "setBlueprint", "Gives a blueprint, as a topology's text"},
     {POST_("blueprint/strike"), ANSWER_OBJECT, 202, false, NULL, &schema_job, &schema_blueprint_strike_body,
      post_blueprint_strike, "strikeBlueprint", "Takes what is gone for good out of the blueprint"},
-    {POST_("reroute"), ANSWER_OBJECT, 202, false, NULL, &schema_reroute_asked, &schema_reroute_body,
-     post_reroute, "reroute",
+    {"POST", "/fabrics/{f}/reroute", API_READ, ANSWER_OBJECT, 202, false, NULL, &schema_reroute_asked,
+     &schema_reroute_body, post_reroute, "reroute",
      "Makes what is there the blueprint, computes its routes anew, proves and writes them; or shows what "
      "would come of it"},
     {POST_("resweep"), ANSWER_OBJECT, 202, false, NULL, &schema_sweep_asked, &schema_nothing_body,
@@ -379,6 +379,15 @@ static bool check_params(struct request *r)
 
 // --- rights and bodies ---
 
+bool request_may(struct request *r, enum api_role role)
+{
+    if (r->role >= role)
+        return true;
+    answer_problem(r, 403, "user id %u may only read; root and the user that weftd runs as may do this",
+                   (unsigned)r->uid);
+    return false;
+}
+
 static bool check_role(struct request *r)
 {
     if (strcmp(r->res->method, "GET") != 0 && !r->listener->is_unix) {
@@ -386,11 +395,7 @@ static bool check_role(struct request *r)
                        r->api->socket[0] ? " " : ", which is off: give one with --socket", r->api->socket);
         return false;
     }
-    if (r->role >= r->res->role)
-        return true;
-    answer_problem(r, 403, "user id %u may only read; root and the user that weftd runs as may do this",
-                   (unsigned)r->uid);
-    return false;
+    return request_may(r, r->res->role);
 }
 
 static bool check_body(struct request *r)

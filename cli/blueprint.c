@@ -199,6 +199,11 @@ static void draw_change(struct cli *c, json_t *r)
         out_printf(o, "  %-10s %s", i == 0 ? "odd" : "", json_string_value(w));
         out_wrap(o, 13);
     }
+    if (js_str(r, "kept")[0]) {
+        out_printf(o, "  %-10s as it does not answer though its cables are up: %s", "kept",
+                   js_str(r, "kept"));
+        out_wrap(o, 13);
+    }
     draw_kind(o, items, "missing-node", "drops", js_int(r, "dropped_nodes"));
     draw_kind(o, items, "missing-link", "drops", js_int(r, "dropped_links"));
     draw_kind(o, items, "extra-node", "takes in", js_int(r, "added_nodes"));
@@ -242,12 +247,27 @@ static int outcome(struct cli *c, json_t *r)
     return ok ? CLI_OK : CLI_FINDINGS;
 }
 
+// Whether anything would be another than it is: routes, or what the blueprint is.
+static bool is_change(json_t *r)
+{
+    static const char *const count[] = {"routes.entries", "added_nodes", "added_links", "dropped_nodes",
+                                        "dropped_links",  "moved",       "replaced"};
+    if (strcmp(js_str(r, "op"), "reroute") == 0)
+        return js_int(r, "routes.entries") > 0;
+    for (size_t i = 0; i < sizeof(count) / sizeof(count[0]); i++)
+        if (js_int(r, count[i]) > 0)
+            return true;
+    return strcmp(js_str(r, "state"), js_str(r, "state_before")) != 0;
+}
+
 static int show_plan(struct cli *c, json_t *r, const char *next)
 {
     if (c->out.format == OUT_TABLE) {
         draw_change(c, r);
-        out_printf(&c->out, "  %-10s nothing is done yet; do it with: %s", "next", next);
-        out_newline(&c->out);
+        if (is_change(r)) {
+            out_printf(&c->out, "  %-10s nothing is done yet; do it with: %s", "next", next);
+            out_newline(&c->out);
+        }
     } else {
         out_json(&c->out, r);
     }

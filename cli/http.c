@@ -179,8 +179,7 @@ static enum cli_exit refused(const struct http_reply *r, const char *path, struc
     const char *text = detail && detail[0] ? detail : title;
 
     if (x == CLI_DENIED)
-        err_set(e, -EACCES, NULL, "%s; root and weftd's own user may do this: sudo weft ...",
-                text ? text : "not allowed");
+        err_set(e, -EACCES, NULL, "%s: sudo weft ...", text ? text : "not allowed");
     else if (text != NULL)
         err_set(e, -EREMOTEIO, NULL, "%s", text);
     else

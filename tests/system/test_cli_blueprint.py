@@ -49,10 +49,21 @@ def test_show_whole(d):
 def test_nothing_to_gain(d):
     out = ok(d.weft("reroute"))
     assert "moves      nothing" in out and "gain       nothing would move" in out
-    assert "nothing is done yet; do it with: weft reroute --apply" in out
+    assert "do it with" not in out
+    assert "do it with: weft blueprint accept" in ok(d.weft("blueprint", "accept", "--check"))  # its state would be another
     assert blueprint(d)["state"] == "learning"
     r = d.weft("reroute", "--wait")
     assert r.rc == 2 and "--apply" in r.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as somebody else")
+def test_reader_looks(d):
+    """Who may only read may see the plan; what is refused is said once."""
+    assert "gain       " in ok(d.weft("reroute", uid=65534))
+    for args in (("reroute", "--apply"), ("blueprint", "accept")):
+        r = d.weft(*args, uid=65534)
+        assert r.rc == 4 and r.err.count("may do this") == 1 and r.err.rstrip().endswith(": sudo weft ..."), r
+    assert blueprint(d)["state"] == "learning"
 
 
 def test_reroute(d):
@@ -65,6 +76,7 @@ def test_reroute(d):
     assert plan["dry_run"] and plan["sweep"] is None and plan["dropped_links"] == len(CABLES)
     assert routes["proved"] and routes["entries"] > 0 and routes["blocks"] > 0
     out = ok(d.weft("reroute"))
+    assert "nothing is done yet; do it with: weft reroute --apply" in out
     assert re.search(r"^  moves +[\d,]+ table entries on \d+ switches, [\d,]+ paths: \d+ MADs in \d waves?$", out, re.M)
     assert re.search(r"^PATTERN .* BEFORE ", out, re.M) and "gain       " in out
     assert blueprint(d)["state"] == "learning"

@@ -315,6 +315,45 @@ static void test_strike(void **state)
     json_decref(b);
 }
 
+// What stands in another's place is to be accepted; what is only silent is kept.
+static void test_replaced_and_silent(void **state)
+{
+    const struct fabric *f = env.rig.plan;
+    const struct node *leaf = NULL, *spine = NULL;
+    char body[100];
+    (void)state;
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        if (f->node[i].role == ROLE_SPINE)
+            spine = &f->node[i];
+        if (f->node[i].role == ROLE_LEAF && fabric_peer_node(f, fabric_port(f, f->sm_port)) != &f->node[i])
+            leaf = &f->node[i];
+    }
+    json_decref(result("blueprint/accept", "{}"));
+    settle();
+    json_t *b = result("blueprint/accept", "{\"dry_run\": true}");
+    assert_string_equal(str(b, "state_before"), "accepted");
+    json_decref(b);
+    assert_int_equal(sim_node_replace(env.rig.sim, spine->guid, 0xfeed0000, MONO_S), 0);
+    settle();
+    snprintf(body, sizeof(body), "{\"element\": \"0x%016llx\", \"dry_run\": true}",
+             (unsigned long long)spine->guid);
+    b = result("blueprint/strike", body);
+    assert_non_null(strstr(json_string_value(json_array_get(at(b, "warnings"), 0)), "weft blueprint accept"));
+    json_decref(b);
+    json_decref(result("blueprint/accept", "{}"));
+    settle();
+    assert_int_equal(sim_node_kill(env.rig.sim, leaf->guid, true), 0);
+    rig_run(&env.rig, 12 * MONO_S);
+    b = result("reroute", "{\"dry_run\": true}");
+    snprintf(body, sizeof(body), "%s and 32 ends", fabric_desc(f, leaf));
+    assert_string_equal(str(b, "kept"), body);
+    assert_int_equal(num(b, "dropped_nodes"), 0);
+    assert_int_equal(num(at(b, "routes"), "entries"), 0);
+    json_decref(b);
+    assert_int_equal(sim_node_kill(env.rig.sim, leaf->guid, false), 0);
+    settle();
+}
+
 // --- rated unasked ---
 
 static void rated(const json_t *o, const char *key, double same_rail_shift)
@@ -461,8 +500,13 @@ static void test_saved_and_set(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),  cmocka_unit_test(test_reroute),   cmocka_unit_test(test_accept),
-        cmocka_unit_test(test_strike), cmocka_unit_test(test_bad_files), cmocka_unit_test(test_saved_and_set),
+        cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_reroute),
+        cmocka_unit_test(test_accept),
+        cmocka_unit_test(test_strike),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_saved_and_set),
+        cmocka_unit_test(test_replaced_and_silent),
         cmocka_unit_test(test_rated),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
