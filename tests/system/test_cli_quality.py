@@ -121,3 +121,10 @@ def test_a_job_on_a_running_fabric():
 def test_a_file_that_is_not_there():
     r = weft("route", "quality", "/nonexistent.topo")
     assert r.rc == weft("route", "compute", "/nonexistent.topo").rc != 0 and "/nonexistent.topo" in r.err
+
+
+def test_a_job_on_uneven_rails_blames_nobody_where_nothing_is_held_back():
+    r = json.loads(ok(weft("route", "job", "gpu-[0001-0032]", "ft3-16-4", "--fail", "leaf-p01-01[1]", "-o", "json")))
+    assert r["adapters"] == 255  # one rail is smaller than the others
+    for name in ("rail_alltoall", "alltoall"):
+        assert r[name]["worst"] == 1 and r[name]["blamed"] == 0 and r[name]["links"] == [], name
