@@ -34,6 +34,7 @@ static void late(void *arg, uint64_t user)
     d->path = path;
     p->detours[d->index]++;
     p->turning[d->index] = p->out[d->index];
+    p->sm->pass_heard = loop_now(p->sm->loop); // the new way gets its time, too, before the pass is cut short
     mad_engine_cancel_device(p->sm->engine, d->guid);
 }
 
