@@ -348,6 +348,21 @@ static int pick(const struct fabric *f, const char *text, struct places *p, stru
     return 0;
 }
 
+// HOST:RAIL, as elsewhere.
+static bool is_adapter_of(const struct fabric *f, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    size_t n = colon != NULL ? (size_t)(colon - text) : 0;
+    if (n == 0 || colon[1] == 0 || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+        return false;
+    for (uint32_t i = 0; i < f->num_nodes; i++) {
+        const char *name = fabric_desc(f, &f->node[i]);
+        if (f->node[i].type != NODE_SWITCH && strncmp(name, text, n) == 0 && name[n] == ' ')
+            return true;
+    }
+    return false;
+}
+
 // What is there comes first, then the blueprint. False with an answer; else the caller's to free.
 static bool places_of(struct request *r, bool undrain, struct places *p)
 {
@@ -378,7 +393,13 @@ static bool places_of(struct request *r, bool undrain, struct places *p)
         rc = 0;
     if (rc == 0)
         return true;
-    if (rc == -EINVAL)
+    if (rc == -ENOENT && is_adapter_of(v->f, text))
+        answer_problem(
+            r, 400,
+            "%s is an adapter and cannot be drained: nothing passes through it, and nothing else leads "
+            "to it; switches and cables between them can",
+            text);
+    else if (rc == -EINVAL)
         answer_problem(r, 400, "%s %s", e.where, e.text);
     else
         answer_unresolved(r, "element", rc, &e);

@@ -152,6 +152,7 @@ struct fabric_row {
     const struct audit_row *audit;
     const struct sa_row *sa;
     int64_t drains, drains_in_use, drained_ends;
+    const char *drained;
     const struct counts_row *findings;
     struct items advice;
 };
@@ -253,6 +254,11 @@ static const struct field fabric_fields[] = {
      .type = FIELD_INT,
      .at = FABRIC(drains),
      "cables and switches that traffic is kept off"},
+    {.name = "drained",
+     .type = FIELD_STR,
+     .at = FABRIC(drained),
+     "name of what is drained, where it is one",
+     .null = true},
     {.name = "drained_ends",
      .type = FIELD_INT,
      .at = FABRIC(drained_ends),
@@ -557,7 +563,7 @@ static void count_drains(const struct sm *sm, struct fabric_row *row)
     const struct sm_drain *d;
     row->drained_ends = sm_drains_hang(sm);
     for (unsigned i = 0; (d = sm_drain_nth(sm, i)) != NULL; i++) {
-        row->drains++;
+        row->drained = row->drains++ == 0 ? d->name : NULL;
         row->drains_in_use += d->state == SM_DRAIN_IN_USE;
     }
 }

@@ -413,7 +413,10 @@ static void drain_line(struct out *o, json_t *f)
     if (n == 0)
         return;
     label(o, "drained");
-    count_of(o, n, "cable or switch", "cables and switches");
+    if (n == 1 && js_str(f, "drained")[0] != 0)
+        out_printf(o, "%s", js_str(f, "drained"));
+    else
+        count_of(o, n, "cable or switch", "cables and switches");
     if (used > 0) {
         out_printf(o, ", ");
         out_paint(o, COLOUR_YELLOW, "%lld still in use", used);

@@ -25,6 +25,8 @@ struct sm_drains {
     unsigned n;
     uint64_t version, in_force; // of the list; of what the tables in force were made for
     uint32_t hang;
+    uint32_t undone; // undrained since tables were adopted
+    struct sm_drain undone_first;
     struct sm_drain_set *now; // which these were made for; NULL: none
 };
 
@@ -408,9 +410,11 @@ int sm_undrain_all(struct sm *sm, const struct sm_drain_place *at, size_t n, con
         struct sm_drain d = x->item[i];
         memmove(&x->item[i], &x->item[i + 1], (x->n - i - 1u) * sizeof(*x->item));
         x->n--;
+        if (x->undone++ == 0)
+            x->undone_first = d;
         if (done++ < TOLD_EACH)
             sm_event(sm, d.at.port > 0 ? "link-undrained" : "node-undrained", "notice", d.name,
-                     "%s is undrained by %s and carries traffic again", d.name, by);
+                     "%s is undrained by %s", d.name, by);
     }
     if (rc != 0 || done == 0)
         return rc != 0 ? rc : 1;
@@ -634,6 +638,21 @@ static void tell_in_force(struct sm *sm, const struct sm_drain *d)
                  d->ends + d->switches == 1 ? "s" : "");
 }
 
+static void tell_undone(struct sm *sm)
+{
+    struct sm_drains *x = sm->drains;
+    const struct sm_drain *d = &x->undone_first;
+    char who[240];
+    if (x->undone == 0)
+        return;
+    snprintf(who, sizeof(who), "%s is", d->name);
+    if (x->undone > 1)
+        snprintf(who, sizeof(who), "%s and %u more are", d->name, x->undone - 1);
+    sm_event(sm, d->at.port > 0 ? "link-undrain-in-force" : "node-undrain-in-force", "notice", d->name,
+             "%s undrained: traffic passes as without the drain", who);
+    x->undone = 0;
+}
+
 // What the blueprint has lost, as one that was replaced does, comes back no more.
 static void end_lost(struct sm *sm)
 {
@@ -662,6 +681,7 @@ void sm_drains_adopt(struct sm *sm, const struct sm_drain_set *set)
 {
     struct sm_drains *x = sm->drains;
     end_lost(sm);
+    tell_undone(sm);
     x->in_force = set != NULL ? set->version : 0;
     free(x->now);
     x->now = copy_set(set);

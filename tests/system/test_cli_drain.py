@@ -40,7 +40,7 @@ def test_swap_a_cable(d):
     out = ok(d.weft("link", "drain", LEAF, "33", "--reason", "bad optics"))
     assert out.startswith(f"{CABLE} is drained: nothing uses it\n") and "table entries" in out and "paths moved" in out
     assert ok(d.weft("link", "drain", CABLE)) == f"{CABLE} is drained already: nothing uses it\n"
-    assert "1 cable or switch" in ok(d.weft("status"))
+    assert f"drained  {CABLE}   (weft drain)" in ok(d.weft("status"))
     row = js(d.weft("drain", "-o", "json"))[0]
     assert (row["name"], row["far"], row["state"], row["reason"], row["ends"]) == (CABLE, "spine-01[1]", "drained", "bad optics", 0)
     assert "bad optics" in ok(d.weft("finding"))
@@ -53,6 +53,7 @@ def test_swap_a_cable(d):
     assert js(d.weft("drain", "-o", "json"))[0]["state"] == "drained"
 
     assert ok(d.weft("link", "undrain", "spine-01", "1")).startswith(f"spine-01[1] is undrained\n")
+    assert f"{CABLE} is undrained: traffic passes" in ok(d.weft("status"))
     assert js(d.weft("drain", "-o", "json")) == []
     assert ok(d.weft("link", "undrain", LEAF, "33")) == f"{CABLE} is not drained\n"
 
@@ -136,6 +137,7 @@ def test_over_a_restart():
     (("link", "drain", LEAF, "x"), "is no port number"),
     (("link", "drain", "nobody", "1"), "no node"),
     (("node", "drain", "gpu-0001 mlx5_0"), "is no switch"),
+    (("node", "drain", "gpu-0001:0"), "is an adapter and cannot be drained"),
     (("node", "drain", CABLE), "is a port"),
     (("node", "undrain", "nobody"), "no node"),
     (("link", "drain", LEAF, "33", "34"), "too many words"),
