@@ -175,6 +175,13 @@ static void tell_of_stand_in(const struct computation *c, struct blueprint_chang
     blueprint_compare_free(d);
 }
 
+static bool is_silent(const struct fabric *b, const struct fabric *live, const struct node *n)
+{
+    bool *silent = fabric_silent(b, live), ret = silent[n - b->node];
+    free(silent);
+    return ret;
+}
+
 static int strike(struct computation *c, struct blueprint_change *x)
 {
     const struct fabric *b = c->routing.blueprint;
@@ -188,6 +195,10 @@ static int strike(struct computation *c, struct blueprint_change *x)
     if (cut != NULL ? is_there(c->f, b, cut) : fabric_by_guid(c->f, at.node->guid) != NULL)
         return err_set(&c->err, -EBUSY, x->element,
                        "is there; only what is gone can be struck out, what is there would come back");
+    if (cut == NULL && is_silent(b, c->f, at.node))
+        return err_set(
+            &c->err, -EBUSY, x->element,
+            "does not answer, but its cables are up and traffic may go on over it; pull them first");
     if (cut == NULL)
         tell_of_stand_in(c, x, at.node);
     struct builder *to = builder_from(b);

@@ -350,6 +350,8 @@ static void test_replaced_and_silent(void **state)
     assert_int_equal(num(b, "dropped_nodes"), 0);
     assert_int_equal(num(at(b, "routes"), "entries"), 0);
     json_decref(b);
+    snprintf(body, sizeof(body), "{\"element\": \"%s\"}", fabric_desc(f, leaf));
+    refused("blueprint/strike", body, "its cables are up");
     assert_int_equal(sim_node_kill(env.rig.sim, leaf->guid, false), 0);
     settle();
 }
