@@ -518,7 +518,7 @@ def test_unreachable(tmp_path):
 def test_denied(d):
     assert ok(d.weft("status", uid=NOBODY)) != ""
     assert len(rows(ok(d.weft("node", "-o", "csv", uid=NOBODY)))) == 268
-    for command in (("reroute",), ("resweep", "--wait"), ("sim", "link", "down", "leaf-su01-rail0", "33"),
+    for command in (("reroute", "--apply"), ("resweep", "--wait"), ("sim", "link", "down", "leaf-su01-rail0", "33"),
                     ("sim", "loss", "1"), ("api", "POST", "/fabrics/default/resweep")):
         r = d.weft(*command, uid=NOBODY)
         assert (r.rc, r.out) == (4, "") and "sudo" in r.err, r
