@@ -676,9 +676,20 @@ static void say_in_vain(const struct whatif *w, struct buf *b)
                one ? "it" : "them");
 }
 
+// Whether the port that weft manages the fabric by is among what fails. Not of saved fabrics.
+static bool manager_lost(const struct whatif *w)
+{
+    port_id own = w->base.f->sm_port;
+    if (w->base.computed || !port_valid(own) || !port_valid(fabric_port(w->base.f, own)->peer))
+        return false;
+    return w->edit.dead[fabric_port(w->base.f, own)->node.i] || !port_valid(fabric_port(w->after, own)->peer);
+}
+
 static void say_reach(const struct whatif *w, struct buf *b)
 {
     const struct reach_change *r = &w->reach;
+    if (manager_lost(w))
+        buf_puts(b, "weft loses its own port into the fabric and repairs nothing from then on; beside that ");
     if (w->after_side.proof.unreached > 0 || !w->after_side.proof.ok)
         buf_printf(b, "the tables would not hold (%s); ", w->after_side.proof.counter_example);
     if (r->num_end == 0 && r->num_sw == 0) {
@@ -734,7 +745,7 @@ static const char *verdict(const struct whatif *w)
         proved &= w->accepted_side.proof.ok && w->accepted_side.proof.unreached == 0;
     if (!proved)
         return verdicts[2];
-    if (w->reach.num_end > 0 || w->reach.num_sw > 0)
+    if (w->reach.num_end > 0 || w->reach.num_sw > 0 || manager_lost(w))
         return verdicts[1];
     return verdicts[w->in_vain.num_end > 0 ? 3 : 0];
 }

@@ -337,3 +337,12 @@ def test_saved_fabrics():
         assert a["after"]["verify"]["unreached"] == 0, path
         done += 1
     assert done >= 8
+
+
+def test_the_managers_own_port():
+    with Daemon(simulate="rail-64") as daemon:
+        d = daemon.up()
+        for element in ("gpu-0001 mlx5_0", "gpu-0001 mlx5_0[1]", "leaf-su01-rail0"):
+            r = d.weft("whatif", "--fail", element)
+            assert r.rc == 1 and "weft loses its own port" in r.out, r
+        assert "weft loses" not in d.weft("whatif", "--fail", "gpu-0002 mlx5_0").out
