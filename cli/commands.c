@@ -430,7 +430,7 @@ const struct command_row command_rows[] = {
      .more = "FILE: a topology as ibnetdiscover, ibdiagnet and others write it, by the devices' real GUIDs;\n"
              "LIDs in it count for nothing. One that has less than half of the fabric's switches is refused\n"
              "without --force. --check only says what would come in, be dropped, and move.\n",
-     .example = "weft blueprint save site.topo\nweft blueprint set planned.topo --check\n"},
+     .example = "weft blueprint set planned.topo --check\n"},
     {.name = "blueprint strike",
      .args = "NODE|NODE[PORT]",
      .min_args = 1,
@@ -469,7 +469,7 @@ const struct command_row command_rows[] = {
          "ibdmchk), lft and fdbs (the tables in force, as OpenSM dumps them). For Slurm hosts that are down\n"
          "are there too; parts that no cable joins get no common switch; an empty file is never written.\n",
      .example =
-         "weft export slurm --to /etc/slurm/topology.conf && scontrol reconfigure\n"
+         "weft export slurm --to /etc/slurm/topology.conf\n"
          "weft export slurm --rail 0 --match 'gpu-*'\nweft export json rail-256 | jq '.links | length'\n"},
     {.name = "event",
      .args = "",

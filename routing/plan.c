@@ -164,6 +164,12 @@ static void find_changes(struct planning *p)
     p->first[0] = 0;
 }
 
+// What a plan lies in; route_plan_free() frees the arena.
+struct plan_box {
+    struct route_plan plan; // first
+    struct arena *a;
+};
+
 // --- waves ---
 
 // The same blocks by switch.

@@ -131,10 +131,4 @@ void plan_lanes_find(struct planning *p); // fills what the planning says of lan
 // plan_order.c: fills level and dropped.
 void plan_order(struct planning *p);
 
-// What a plan lies in; route_plan_free() frees the arena.
-struct plan_box {
-    struct route_plan plan; // first
-    struct arena *a;
-};
-
 #endif

@@ -232,13 +232,6 @@ int route_plan_proved(const struct fabric *f, const struct fabric_tables *old, c
                       const bool *blank, const struct fabric_tables *new_tables,
                       const struct route_proof_state *state, struct par *par, struct route_plan **ret,
                       struct err *e);
-// The same, in two stages (end nodes' LIDs, then switches' own) where that spares end nodes a drop that a
-// single order cannot; see plan_stages.c. Tables with lanes, and switches that are not known or blank: in
-// one.
-int route_plan_staged(const struct fabric *f, const struct fabric_tables *old, const bool *known,
-                      const bool *blank, const struct fabric_tables *new_tables,
-                      const struct route_proof_state *state, struct par *par, struct route_plan **ret,
-                      struct err *e);
 void route_plan_free(struct route_plan *p);
 
 // Pairs of a switch with end ports and a LID in use whose route differs: over another switch or port, or as

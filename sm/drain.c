@@ -850,7 +850,7 @@ int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drai
         ret->proved = route_verify(c->f, r.tables, &v, proof);
         snprintf(ret->counter_example, sizeof(ret->counter_example), "%s",
                  ret->proved ? "" : proof->counter_example);
-        rc = route_plan_staged(c->f, c->tables, NULL, NULL, r.tables, NULL, par, &plan, e);
+        rc = route_plan_make(c->f, c->tables, NULL, NULL, r.tables, par, &plan, e);
         ret->waves = rc == 0 ? plan->num_waves : 0;
         route_plan_free(plan);
         tables_unref(r.tables);

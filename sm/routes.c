@@ -307,7 +307,7 @@ static void work(void *arg, struct par *par)
         return;
     sm_drains_count(j->drains, j->fabric, j->result.tables);
     tables_seal(j->old, false);
-    j->status = route_plan_staged(j->fabric, j->old, j->row_known, j->blank, j->result.tables, j->new_state,
+    j->status = route_plan_proved(j->fabric, j->old, j->row_known, j->blank, j->result.tables, j->new_state,
                                   par, &j->plan, &j->err);
     if (j->status == 0 && (j->plan->num_waves > 0 || j->proved == NULL))
         make_stamp(j);

@@ -283,11 +283,11 @@ static void restart(struct drill *d)
     settle(d);
 }
 
-static void swap_switch(const char *name, enum node_role role)
+static void swap_switch(const char *name, enum node_role role, unsigned which)
 {
     struct drill d;
     start(&d, name);
-    const struct node *n = with_role(&d, role, 1);
+    const struct node *n = with_role(&d, role, which);
     struct sm_drain_place at = {n->guid, 0};
     assert_true(walk(&d, n->guid, 0) > 0);
 
@@ -323,9 +323,9 @@ static void swap_switch(const char *name, enum node_role role)
 static void test_switch(void **state)
 {
     (void)state;
-    swap_switch("rail-256", ROLE_SPINE);
-    swap_switch("ft3-8-4", ROLE_SPINE);
-    swap_switch("ft3-8-4", ROLE_CORE);
+    swap_switch("rail-256", ROLE_SPINE, 1);
+    swap_switch("ft3-8-4", ROLE_SPINE, 5); // not of the pod of the order's top
+    swap_switch("ft3-8-4", ROLE_CORE, 1);
 }
 
 // --- with something else ---

@@ -387,6 +387,13 @@ static void each_number(void **state)
     }
 }
 
+// Of these libibmad knows nothing; test_codec_golden has them.
+static bool is_adaptive(uint16_t id)
+{
+    return id == MAD_ATTR_GENERAL_INFO || id == MAD_ATTR_ADAPTIVE_ROUTING_INFO ||
+           id == MAD_ATTR_ADAPTIVE_ROUTING_GROUP_TABLE || id == MAD_ATTR_ADAPTIVE_ROUTING_LFT;
+}
+
 // Every number of the standard's attributes is in the list above unless named here, so that a new row cannot
 // be forgotten.
 static void no_row_forgotten(void **state)
@@ -408,7 +415,7 @@ static void no_row_forgotten(void **state)
     };
     const struct mad_attr *attr;
     for (unsigned n = 0; (attr = mad_attr_at(n)); n++) {
-        if (strncmp(attr->name, "Trap", 4) == 0 || attr->mgmt_class == MAD_CLASS_SA)
+        if (strncmp(attr->name, "Trap", 4) == 0 || attr->mgmt_class == MAD_CLASS_SA || is_adaptive(attr->id))
             continue;
         for (unsigned i = 0; i < attr->nfields; i++) {
             const struct mad_field *f = &attr->fields[i];

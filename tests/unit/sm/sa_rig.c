@@ -10,6 +10,7 @@
 
 #include "lib/log.h"
 #include "lib/xalloc.h"
+#include "sm/drain_priv.h"
 #include "tests/unit/routing/rig.h"
 #include "tests/unit/sm/sa_rig.h"
 
@@ -182,6 +183,7 @@ void sa_rig_init(struct sa_rig *r, const struct fabric *f)
     sm_opts_default(&sm->o);
     sm->state = SM_MASTER;
     u64map_init(&sm->by_guid, NULL, 64);
+    sm_drains_load(sm);
     sm_sa_init(sm);
     sm->own_lid = 1;
     sm->own.port_guid = 0x77;
@@ -195,6 +197,7 @@ void sa_rig_done(struct sa_rig *r)
     pool_free(r->pool);
     mad_engine_free(sm->engine);
     sm_sa_done(sm);
+    sm_drains_free(sm);
     drop_devs(sm);
     fabric_unref(sm->fabric);
     tables_unref(sm->tables);
