@@ -156,6 +156,23 @@ static void attrs_store(struct node *n, const struct node_attrs *a)
     n->enhanced_port0 = a->enhanced_port0;
 }
 
+struct node_attrs node_attrs_like(const struct node *n)
+{
+    return (struct node_attrs){.guid = n->guid,
+                               .sys_guid = n->sys_guid,
+                               .type = (enum node_type)n->type,
+                               .num_ports = n->num_ports,
+                               .partition_cap = n->partition_cap,
+                               .device_id = n->device_id,
+                               .vendor_id = n->vendor_id,
+                               .revision = n->revision,
+                               .lft_cap = n->lft_cap,
+                               .lft_top = n->lft_top,
+                               .mft_cap = n->mft_cap,
+                               .partition_enforcement_cap = n->partition_enforcement_cap,
+                               .enhanced_port0 = n->enhanced_port0};
+}
+
 static int attrs_check(const struct node_attrs *a, struct err *e)
 {
     char where[GUID_STR_SIZE];

@@ -63,6 +63,7 @@ struct node_attrs { // what NodeInfo, NodeDescription and SwitchInfo say
     uint16_t lft_cap, lft_top, mft_cap, partition_enforcement_cap;
     bool enhanced_port0;
 };
+struct node_attrs node_attrs_like(const struct node *n); // to build another one like it
 
 struct builder *builder_new(void);
 // Starts from prev: same nodes (same ids), ports, links; changes are then applied.

@@ -192,27 +192,14 @@ static void take_away(const struct fabric_edit *x, struct builder *b)
     }
 }
 
-static struct node_attrs attrs_like(const struct node *n, const struct edit_node *new)
-{
-    return (struct node_attrs){.guid = new->guid,
-                               .sys_guid = new->sys_guid,
-                               .type = (enum node_type)n->type,
-                               .num_ports = n->num_ports,
-                               .partition_cap = n->partition_cap,
-                               .device_id = n->device_id,
-                               .vendor_id = n->vendor_id,
-                               .revision = n->revision,
-                               .lft_cap = n->lft_cap,
-                               .mft_cap = n->mft_cap,
-                               .partition_enforcement_cap = n->partition_enforcement_cap,
-                               .enhanced_port0 = n->enhanced_port0};
-}
-
 // A PortGUID of its own: the NodeGUID, and for further ports what follows it.
 static void add_node(const struct fabric_edit *x, struct builder *b, const struct edit_node *new)
 {
     const struct node *like = &x->f->node[new->like];
-    struct node_attrs a = attrs_like(like, new);
+    struct node_attrs a = node_attrs_like(like);
+    a.guid = new->guid;
+    a.sys_guid = new->sys_guid;
+    a.lft_top = 0;
     node_id id;
     if (builder_node(b, &a, new->name, strlen(new->name), &id, NULL) != 0)
         return; // checked when it was added; its cables are refused below

@@ -307,19 +307,7 @@ static void add_node(struct merging *m, struct both *x)
     const struct node *n = x->seen != NULL ? x->seen : x->known;
     const struct fabric *named = m->seen;
     const struct node *name = x->seen;
-    struct node_attrs a = {.guid = n->guid,
-                           .sys_guid = n->sys_guid,
-                           .type = (enum node_type)n->type,
-                           .num_ports = n->num_ports,
-                           .partition_cap = n->partition_cap,
-                           .device_id = n->device_id,
-                           .vendor_id = n->vendor_id,
-                           .revision = n->revision,
-                           .lft_cap = n->lft_cap,
-                           .lft_top = n->lft_top,
-                           .mft_cap = n->mft_cap,
-                           .partition_enforcement_cap = n->partition_enforcement_cap,
-                           .enhanced_port0 = n->enhanced_port0};
+    struct node_attrs a = node_attrs_like(n);
 
     if (name == NULL ||
         (x->known != NULL && x->known->desc != 0 && (n->type == NODE_SWITCH || name->desc == 0))) {

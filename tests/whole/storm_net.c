@@ -208,18 +208,10 @@ const struct fabric *live_graph(const struct storm *st)
     for (uint32_t i = 0; i < f->num_nodes; i++) {
         const struct node *n = &f->node[i];
         uint64_t guid = st->node[i].guid;
-        struct node_attrs a = {.guid = guid,
-                               .sys_guid = st->node[i].replaced ? guid : n->sys_guid,
-                               .type = (enum node_type)n->type,
-                               .num_ports = n->num_ports,
-                               .partition_cap = n->partition_cap,
-                               .device_id = n->device_id,
-                               .vendor_id = n->vendor_id,
-                               .revision = n->revision,
-                               .lft_cap = n->lft_cap,
-                               .mft_cap = n->mft_cap,
-                               .partition_enforcement_cap = n->partition_enforcement_cap,
-                               .enhanced_port0 = n->enhanced_port0};
+        struct node_attrs a = node_attrs_like(n);
+        a.guid = guid;
+        a.sys_guid = st->node[i].replaced ? guid : n->sys_guid;
+        a.lft_top = 0;
         assert_int_equal(builder_node(b, &a, st->node[i].desc, strlen(st->node[i].desc), &id[i], NULL), 0);
         for (unsigned num = node_first_num(n); num <= n->num_ports; num++) {
             const struct port *p = &f->port[port_at(st, i, num)];

@@ -112,11 +112,7 @@ const struct fabric *rig_renumber(const struct fabric *f, struct rng *r)
     for (uint32_t i = 0; i < f->num_nodes; i++) {
         const struct node *n = &f->node[order[i]];
         const char *desc = fabric_desc(f, n);
-        struct node_attrs a = {.guid = n->guid,
-                               .sys_guid = n->sys_guid,
-                               .type = (enum node_type)n->type,
-                               .num_ports = n->num_ports,
-                               .lft_cap = n->lft_cap};
+        struct node_attrs a = node_attrs_like(n);
         assert_int_equal(builder_node(b, &a, desc, strlen(desc), &id[order[i]], NULL), 0);
     }
     for (uint32_t i = 0; i < f->num_ports; i++) {

@@ -413,10 +413,8 @@ static void other_numbers(void **state)
     struct err e;
     for (uint32_t i = x.f->num_nodes; i-- > 0;) {
         const struct node *n = &x.f->node[i];
-        struct node_attrs a = {
-            .guid = n->guid, .sys_guid = n->sys_guid, .type = n->type, .num_ports = n->num_ports};
+        struct node_attrs a = node_attrs_like(n);
         node_id id;
-        a.lft_cap = n->lft_cap;
         assert_int_equal(builder_node(b, &a, "", 0, &id, &e), 0);
         for (unsigned num = node_first_num(n); num <= n->num_ports; num++) {
             const struct port *p = &x.f->port[fabric_port_at(x.f, n, num).i];
