@@ -53,19 +53,16 @@ struct sm_drain {
                              // two sides that are fewer
 };
 
-// Also a switch of the blueprint that is not there. 0; 1: it is drained already (as this port, or by the
-// other end of its cable), nothing has changed. Else negative and *e: -ENOENT no such node or port, -EINVAL
-// nothing that can be drained, -EPERM we are not the master, -EAGAIN nothing is known of the fabric yet,
-// -ENOSPC too many. by, reason: bytes that are no printable text become blanks.
-int sm_drain(struct sm *sm, const struct sm_drain_place *at, const char *by, const char *reason,
-             struct err *e);
-// All of these or, with an error, none; did[i]: that one was not drained yet. 0; 1: nothing has changed.
+// All of these or, with an error, none; did[i]: that one was not drained yet (as this port, or by the other
+// end of its cable). Also a switch of the blueprint that is not there. 0; 1: nothing has changed. Else
+// negative and *e: -ENOENT no such node or port, -EINVAL nothing that can be drained, -EPERM we are not the
+// master, -EAGAIN nothing is known of the fabric yet, -ENOSPC too many. by, reason: bytes that are no
+// printable text become blanks.
 int sm_drain_all(struct sm *sm, const struct sm_drain_place *at, size_t n, const char *by, const char *reason,
                  bool *did, struct err *e);
+// The same, by either end; did[i]: that one was drained. -EPERM, -EAGAIN as above.
 int sm_undrain_all(struct sm *sm, const struct sm_drain_place *at, size_t n, const char *by, bool *did,
                    struct err *e);
-// 0; 1: it is not drained. -EPERM as above. By either end.
-int sm_undrain(struct sm *sm, const struct sm_drain_place *at, const char *by, struct err *e);
 
 // In order of their beginning; NULL beyond the last. Borrowed until the next call that changes anything.
 const struct sm_drain *sm_drain_nth(const struct sm *sm, unsigned i);
@@ -91,7 +88,7 @@ struct sm_drain_effect {
     bool proved;
     char counter_example[600];
 };
-// Errors as of sm_drain() and sm_undrain(); also 1: nothing would change, *ret NULL.
+// Errors as of sm_drain_all() and sm_undrain_all(); also 1: nothing would change, *ret NULL.
 int sm_drain_check_new(const struct sm *sm, const struct sm_drain_place *at, size_t n, bool undrain,
                        struct sm_drain_check **ret, struct err *e);
 int sm_drain_check_run(struct sm_drain_check *c, struct par *par, struct sm_drain_effect *ret, struct err *e);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For sm/ only: what a sweep needs of the drains.
+// For sm/ only: what a sweep needs of the drains; at the end what is for drain*.c alone.
 #ifndef WEFT_SM_DRAIN_PRIV_H
 #define WEFT_SM_DRAIN_PRIV_H
 
@@ -45,5 +45,35 @@ bool sm_drains_cover(const struct sm *sm, uint64_t guid, uint8_t port, uint64_t 
 bool sm_drains_cover_switch(const struct sm *sm, uint64_t guid);
 // Changes with those in force; part of what a multicast tree depends on.
 uint64_t sm_drains_hash(const struct sm *sm);
+
+// --- drain*.c ---
+struct sm_drains {
+    struct sm_drain *item;
+    unsigned n;
+    uint64_t version, in_force; // of the list; of what the tables in force were made for
+    uint32_t hang;
+    uint32_t undone; // undrained since tables were adopted
+    struct sm_drain undone_first;
+    struct sm_drain_set *now; // which these were made for; NULL: none
+};
+
+static inline bool sm_drain_same(const struct sm_drain_place *a, const struct sm_drain_place *b)
+{
+    return a->guid == b->guid && a->port == b->port;
+}
+void sm_drains_keep(struct sm *sm); // in the database
+// The switch's port at the far end of a cable between switches, or NULL. p may be NULL.
+const struct port *sm_drain_far_of(const struct fabric *f, const struct port *p);
+// Who may change the list, and by what; *e as of sm_drain_all(). The second fills the drain's names.
+int sm_drain_check_master(const struct sm *sm, struct err *e);
+int sm_drain_check_place(const struct sm *sm, struct sm_drain *d, struct err *e);
+struct sm_drain_set *sm_drain_set_copy(const struct sm_drain_set *s); // NULL for none
+// The cables of one drain that are up, by their ports there.
+size_t sm_drain_cables(const struct fabric *f, const struct sm_drain_place *at, port_id ret[256]);
+// Aggregation nodes of these switches themselves are reached as the switches are: they go out of the list of
+// ends. How many.
+uint32_t sm_drain_strike_own(const struct fabric *f, const struct sm_drain_place *at, size_t n, port_id *end,
+                             uint32_t *ends);
+void sm_drain_tell_asked(struct sm *sm, const struct sm_drain *d);
 
 #endif

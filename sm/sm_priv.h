@@ -19,7 +19,7 @@
 //     routes.c    phase "route": the job for the worker; adoption of tables found on the switches
 //     blueprint.c what the fabric is meant to be: its state, what is asked of it, kept
 //     learn.c     on the worker: the next blueprint and the ideal tables for it
-//     drain.c     cables and switches that traffic is kept off
+//     drain.c     cables and switches that traffic is kept off: the list (drain_*.c: routes, checks, events)
 //     watch.c     light sweep, standing list, timers
 //     trap.c      traps
 //     audit.c     the slow audit

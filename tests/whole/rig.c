@@ -179,6 +179,19 @@ void rig_run(struct rig *r, int64_t ns)
     loop_run_until(r->loop, &never, ns);
 }
 
+int rig_drain(struct rig *r, const struct sm_drain_place *at, const char *by, const char *reason,
+              struct err *e)
+{
+    bool did;
+    return sm_drain_all(r->sm, at, 1, by, reason, &did, e);
+}
+
+int rig_undrain(struct rig *r, const struct sm_drain_place *at, const char *by, struct err *e)
+{
+    bool did;
+    return sm_undrain_all(r->sm, at, 1, by, &did, e);
+}
+
 const struct sm_sweep *rig_last(const struct rig *r)
 {
     return sm_history(r->sm, 0);

@@ -8,6 +8,7 @@
 #include "db/db.h"
 #include "lib/buf.h"
 #include "sim/sim.h"
+#include "sm/drain.h"
 #include "sm/sm.h"
 
 struct rig {
@@ -23,7 +24,7 @@ struct rig {
     struct sm_opts opts;
     char dir[256];
     bool in_order; // set before rig_up(): workers and database keep to the order in which they were asked
-    bool swept; // set by each finished sweep
+    bool swept;    // set by each finished sweep
     unsigned sweeps, events;
     struct buf log; // "kind: text\n" of every event
     void (*on_send)(struct rig *r, const uint8_t *mad);
@@ -44,6 +45,10 @@ void rig_down(struct rig *r);
 void rig_sweeps(struct rig *r, unsigned n, int seconds);
 // Runs for that long.
 void rig_run(struct rig *r, int64_t ns);
+// One place is drained, undrained: as sm_drain_all(), sm_undrain_all().
+int rig_drain(struct rig *r, const struct sm_drain_place *at, const char *by, const char *reason,
+              struct err *e);
+int rig_undrain(struct rig *r, const struct sm_drain_place *at, const char *by, struct err *e);
 // Hands the engine a MAD as if it had come from the wire.
 void rig_deliver(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status);
 const struct sm_sweep *rig_last(const struct rig *r);

@@ -612,7 +612,7 @@ static void drained(void **state)
     rig_sweeps(&r, 1, 60);
     pick_cable(&r, &guid, &port);
     struct sm_drain_place at = {.guid = guid, .port = (uint8_t)port};
-    assert_int_equal(sm_drain(r.sm, &at, "test", "a look", &e), 0);
+    assert_int_equal(rig_drain(&r, &at, "test", "a look", &e), 0);
     rig_sweeps(&r, 1, 60);
     calm_down(&r);
     assert_true(as_computed(&r) > 0);
@@ -625,7 +625,7 @@ static void drained(void **state)
         for (int i = 0; i < n && end != NULL && fabric_node(sm_fabric(r.sm), end->node)->type == NODE_CA; i++)
             assert_int_not_equal(choice[i], port);
     }
-    assert_int_equal(sm_undrain(r.sm, &at, "test", &e), 0);
+    assert_int_equal(rig_undrain(&r, &at, "test", &e), 0);
     rig_sweeps(&r, 1, 60);
     calm_down(&r);
     as_computed(&r);

@@ -472,7 +472,7 @@ static void test_missing(void **state)
         all_links(&o, host, true);
         settle(&o);
     }
-    assert_int_equal(sm_drain(o.r.sm, &(struct sm_drain_place){spine->guid, 0}, "the test", "", &e), 0);
+    assert_int_equal(rig_drain(&o.r, &(struct sm_drain_place){spine->guid, 0}, "the test", "", &e), 0);
     settle(&o);
     all_links(&o, spine, false);
     settle(&o);

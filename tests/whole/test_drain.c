@@ -196,7 +196,7 @@ static const struct sm_drain *drain(struct drill *d, struct sm_drain_place at)
 {
     struct err e = {0};
     unsigned before = d->r.sweeps;
-    int rc = sm_drain(d->r.sm, &at, "user id 0", "optics\tare\nbad", &e);
+    int rc = rig_drain(&d->r, &at, "user id 0", "optics\tare\nbad", &e);
     if (rc != 0)
         fail_msg("%d: %s", rc, e.text);
     assert_int_equal(sm_drain_find(d->r.sm, &at)->state, SM_DRAIN_MOVING);
@@ -211,7 +211,7 @@ static const struct sm_drain *drain(struct drill *d, struct sm_drain_place at)
 static void undrain(struct drill *d, struct sm_drain_place at)
 {
     struct err e = {0};
-    if (sm_undrain(d->r.sm, &at, "user id 0", &e) != 0)
+    if (rig_undrain(&d->r, &at, "user id 0", &e) != 0)
         fail_msg("%s", e.text);
     rig_sweeps(&d->r, 1, 10);
     assert_true(rig_last(&d->r)->ok);
@@ -406,7 +406,7 @@ static void test_away(void **state)
     assert_int_equal(sim_node_boot(d.r.sim, spine->guid, 120 * MONO_S, MONO_S), 0);
     rig_run(&d.r, 30 * MONO_S);
     assert_null(fabric_by_guid(sm_fabric(d.r.sm), spine->guid));
-    assert_int_equal(sm_drain(d.r.sm, &at, "me", NULL, &e), 0);
+    assert_int_equal(rig_drain(&d.r, &at, "me", NULL, &e), 0);
     rig_run(&d.r, 10 * MONO_S);
     assert_true(sm_drain_away(d.r.sm, sm_drain_nth(d.r.sm, 0)));
     rig_run(&d.r, 300 * MONO_S);
@@ -432,7 +432,7 @@ static void test_no_other_way(void **state)
         struct sm_drain_place at = {leaf->guid, (uint8_t)num};
         if (z == NULL || z->type != NODE_SWITCH)
             continue;
-        assert_int_equal(sm_drain(d.r.sm, &at, "me", NULL, &e), 0); // together
+        assert_int_equal(rig_drain(&d.r, &at, "me", NULL, &e), 0); // together
         n++;
     }
     settle(&d);
@@ -464,22 +464,22 @@ static void test_refused(void **state)
     start(&d, "rail-64");
     const struct node *leaf = with_role(&d, ROLE_LEAF, 0), *host = with_role(&d, ROLE_HOST, 0);
     struct sm_drain_place at = port_of(&d, leaf, 0, false); // a host's
-    assert_int_equal(sm_drain(d.r.sm, &at, "me", "", &e), -EINVAL);
+    assert_int_equal(rig_drain(&d.r, &at, "me", "", &e), -EINVAL);
     assert_non_null(strstr(e.text, "nothing else leads there"));
     at = (struct sm_drain_place){host->guid, 0};
-    assert_int_equal(sm_drain(d.r.sm, &at, "me", "", &e), -EINVAL);
+    assert_int_equal(rig_drain(&d.r, &at, "me", "", &e), -EINVAL);
     at = (struct sm_drain_place){host->guid, 1};
-    assert_int_equal(sm_drain(d.r.sm, &at, "me", "", &e), -EINVAL);
+    assert_int_equal(rig_drain(&d.r, &at, "me", "", &e), -EINVAL);
     at = (struct sm_drain_place){0x4242, 1};
-    assert_int_equal(sm_drain(d.r.sm, &at, "me", "", &e), -ENOENT);
+    assert_int_equal(rig_drain(&d.r, &at, "me", "", &e), -ENOENT);
     at = (struct sm_drain_place){leaf->guid, 250};
-    assert_int_equal(sm_drain(d.r.sm, &at, "me", "", &e), -ENOENT);
-    assert_int_equal(sm_undrain(d.r.sm, &at, "me", &e), 1);
+    assert_int_equal(rig_drain(&d.r, &at, "me", "", &e), -ENOENT);
+    assert_int_equal(rig_undrain(&d.r, &at, "me", &e), 1);
     at = port_of(&d, leaf, 0, true);
     drain(&d, at);
-    assert_int_equal(sm_drain(d.r.sm, &at, "me", "", &e), 1); // it is already
+    assert_int_equal(rig_drain(&d.r, &at, "me", "", &e), 1); // it is already
     at = far_end(&d, at);
-    assert_int_equal(sm_drain(d.r.sm, &at, "me", "", &e), 1);
+    assert_int_equal(rig_drain(&d.r, &at, "me", "", &e), 1);
     assert_null(sm_drain_nth(d.r.sm, 1));
     finish(&d);
 }
@@ -504,10 +504,10 @@ static void test_not_master(void **state)
     assert_int_equal(st.state, SM_STANDBY);
     assert_int_equal(sim_sm_view(d.r.sim, guid, &v), 0);
     struct sm_drain_place far = port_of(&d, with_role(&d, ROLE_LEAF, 1), 0, true);
-    assert_int_equal(sm_drain(d.r.sm, &far, "me", "", &e), -EPERM);
+    assert_int_equal(rig_drain(&d.r, &far, "me", "", &e), -EPERM);
     snprintf(lid, sizeof(lid), "LID %u): ask that one", v.lid);
     assert_non_null(strstr(e.text, lid));
-    assert_int_equal(sm_undrain(d.r.sm, &at, "me", &e), -EPERM);
+    assert_int_equal(rig_undrain(&d.r, &at, "me", &e), -EPERM);
     struct sm_drain_check *c;
     assert_int_equal(sm_drain_check_new(d.r.sm, &far, 1, false, &c, &e), -EPERM);
     assert_non_null(sm_drain_nth(d.r.sm, 0)); // it is remembered
