@@ -86,6 +86,37 @@ const struct node *fabric_peer_node(const struct fabric *f, const struct port *p
     return port_valid(p->peer) ? &f->node[f->port[p->peer.i].node.i] : NULL;
 }
 
+bool fabric_same_switches(const struct fabric *a, const struct fabric *b)
+{
+    if (a->num_switches != b->num_switches)
+        return false;
+    for (uint32_t sw = 0; sw < a->num_switches; sw++)
+        if (fabric_switch(a, sw)->guid != fabric_switch(b, sw)->guid)
+            return false;
+    return true;
+}
+
+uint32_t fabric_port_room(const struct fabric *f)
+{
+    uint32_t most = 1;
+    for (uint32_t sw = 0; sw < f->num_switches; sw++) {
+        uint32_t ports = fabric_switch(f, sw)->num_ports + 1u;
+        most = ports > most ? ports : most;
+    }
+    return most;
+}
+
+bool fabric_has_ends(const struct fabric *f, uint32_t sw)
+{
+    const struct node *n = fabric_switch(f, sw);
+    for (unsigned num = 1; num <= n->num_ports; num++) {
+        const struct node *far = fabric_peer_node(f, &f->port[n->first_port + num]);
+        if (far && far->type != NODE_SWITCH)
+            return true;
+    }
+    return false;
+}
+
 const char *fabric_node_name(const struct fabric *f, const struct node *n, char *buf, size_t size)
 {
     const char *name = fabric_desc(f, n);

@@ -179,6 +179,12 @@ static inline const char *fabric_label(const struct fabric *f, const struct port
 {
     return f->strings + p->label;
 }
+// The same switches by the same dense numbers: what is indexed by these fits both.
+bool fabric_same_switches(const struct fabric *a, const struct fabric *b);
+// External ports of the switch with most, and one: room for port numbers. 1 without switches.
+uint32_t fabric_port_room(const struct fabric *f);
+// Whether an adapter or router is cabled to the switch.
+bool fabric_has_ends(const struct fabric *f, uint32_t sw);
 static inline uint8_t node_first_num(const struct node *n)
 {
     return n->type == NODE_SWITCH ? 0 : 1;

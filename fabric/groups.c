@@ -21,16 +21,6 @@ static struct groups_box *box_of(const struct fabric_groups *g)
     return (struct groups_box *)(uintptr_t)g;
 }
 
-static uint32_t most_ports(const struct fabric *f)
-{
-    uint32_t most = 1;
-    for (uint32_t s = 0; s < f->num_switches; s++) {
-        uint32_t ports = fabric_switch(f, s)->num_ports + 1u;
-        most = ports > most ? ports : most;
-    }
-    return most;
-}
-
 struct fabric_groups *groups_new(const struct fabric *f, uint32_t lids, uint32_t num_groups)
 {
     struct groups_box *box = xcalloc(1, sizeof(*box));
@@ -40,7 +30,7 @@ struct fabric_groups *groups_new(const struct fabric *f, uint32_t lids, uint32_t
     box->refs = 1;
     g->num_switches = f->num_switches;
     g->lids = lids;
-    g->ports = most_ports(f);
+    g->ports = fabric_port_room(f);
     g->generation = f->generation;
     g->first = ARENA_NEW_N(a, n + 1, uint32_t);
     g->group = ARENA_NEW_N(a, (size_t)num_groups + 1, struct fabric_group);

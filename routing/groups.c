@@ -201,11 +201,7 @@ static int make(struct gmake *m, struct groups_result *ret, struct err *e)
         rgraph_build(m->f, m->a, &g);
         m->g = &g;
     }
-    for (uint32_t s = 0; s < m->n; s++) {
-        uint32_t ports = fabric_switch(m->f, s)->num_ports + 1u;
-        m->ports = ports > m->ports ? ports : m->ports;
-    }
-    m->ports = m->ports > 0 ? m->ports : 1;
+    m->ports = fabric_port_room(m->f);
     find_columns(m);
     if (m->o->last)
         match_last(m);

@@ -83,16 +83,9 @@ static void read_nodes(struct levels *x)
 
 static void find_ends(struct levels *x)
 {
-    const struct fabric *f = x->m->f;
     x->ends = ARENA_NEW_N(x->m->a, x->m->n + 1, bool);
-    for (uint32_t s = 0; s < x->m->n; s++) {
-        const struct node *nd = fabric_switch(f, s);
-        for (unsigned num = 1; num <= nd->num_ports; num++) {
-            const struct port *p = &f->port[nd->first_port + num];
-            if (port_valid(p->peer))
-                x->ends[s] |= fabric_peer_node(f, p)->type != NODE_SWITCH;
-        }
-    }
+    for (uint32_t s = 0; s < x->m->n; s++)
+        x->ends[s] = fabric_has_ends(x->m->f, s);
 }
 
 // Lanes of what s sends to t, and of the answers.

@@ -332,14 +332,8 @@ bool gorder_holds(struct gmake *m, const struct rorder *o, uint32_t tasks)
 {
     bool *from = ARENA_NEW_N(m->a, m->n + 1, bool);
     struct turns u = {.x = {.m = m, .o = o, .tasks = tasks}, .from = from};
-    for (uint32_t s = 0; s < m->n; s++) {
-        const struct node *nd = fabric_switch(m->f, s);
-        from[s] = m->t->lanes != NULL; // then who sends is a matter of lanes
-        for (unsigned num = 1; num <= nd->num_ports; num++) {
-            const struct node *far = fabric_peer_node(m->f, &m->f->port[nd->first_port + num]);
-            from[s] |= far && far->type != NODE_SWITCH;
-        }
-    }
+    for (uint32_t s = 0; s < m->n; s++) // with lanes, who sends is a matter of these
+        from[s] = m->t->lanes != NULL || fabric_has_ends(m->f, s);
     read_peers(&u.x);
     rpar_run(m->o->par, tasks, turns_task, &u);
     return !u.down_up;

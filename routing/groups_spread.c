@@ -85,11 +85,7 @@ static int flow_cmp(const void *a, const void *b)
 static void spread_init(struct spread *x)
 {
     uint32_t n = x->f->num_switches + 1;
-    x->ports = 1;
-    for (uint32_t s = 0; s + 1 < n; s++) {
-        uint32_t ports = fabric_switch(x->f, s)->num_ports + 1u;
-        x->ports = ports > x->ports ? ports : x->ports;
-    }
+    x->ports = fabric_port_room(x->f);
     x->load = xcalloc((size_t)n * x->ports, sizeof(*x->load));
     x->in = xcalloc(n, sizeof(*x->in));
     x->stamp = xcalloc(n, sizeof(*x->stamp));

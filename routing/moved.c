@@ -128,13 +128,8 @@ uint64_t route_paths_moved(const struct fabric *f, const struct fabric_tables *o
     m.tasks = par && par->width > 1 ? par->width : 1;
     m.moved = ARENA_NEW_N(a, blocks, uint64_t);
     m.differs = ARENA_NEW_N(a, (size_t)m.tasks * lids, bool);
-    for (uint32_t s = 0; s < n; s++) {
-        const struct node *nd = fabric_switch(f, s);
-        for (unsigned num = 1; num <= nd->num_ports && !source[s]; num++) {
-            const struct node *far = fabric_peer_node(f, &f->port[nd->first_port + num]);
-            source[s] = far && far->type != NODE_SWITCH;
-        }
-    }
+    for (uint32_t s = 0; s < n; s++)
+        source[s] = fabric_has_ends(f, s);
     run(par, m.tasks, compare_task, &m);
     for (size_t i = lids; i < (size_t)m.tasks * lids; i++)
         m.differs[i % lids] |= m.differs[i];

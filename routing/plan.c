@@ -45,10 +45,7 @@
 static void read_links(struct planning *p)
 {
     const struct fabric *f = p->f;
-    for (uint32_t s = 0; s < p->n; s++) {
-        uint32_t ports = fabric_switch(f, s)->num_ports + 1u;
-        p->ports = ports > p->ports ? ports : p->ports;
-    }
+    p->ports = fabric_port_room(f);
     p->words = (p->ports + 62) / 64;
     p->link = ARENA_NEW_N(p->a, (size_t)p->n * p->ports + 1, uint32_t);
     memset(p->link, 0xff, (size_t)p->n * p->ports * sizeof(*p->link));

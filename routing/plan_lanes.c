@@ -131,13 +131,8 @@ void plan_lanes_find(struct planning *p)
     if (!p->lanes)
         return;
     p->ends = ARENA_NEW_N(p->a, p->n + 1, bool);
-    for (uint32_t s = 0; s < p->n; s++) {
-        const struct node *n = fabric_switch(p->f, s);
-        for (unsigned num = 1; num <= n->num_ports; num++) {
-            const struct node *far = fabric_peer_node(p->f, &p->f->port[n->first_port + num]);
-            p->ends[s] |= far && far->type != NODE_SWITCH;
-        }
-    }
+    for (uint32_t s = 0; s < p->n; s++)
+        p->ends[s] = fabric_has_ends(p->f, s);
     p->end = ARENA_NEW_N(p->a, p->lids + 1, uint32_t);
     for (uint32_t lid = 0; lid < p->lids; lid++)
         p->end[lid] = end_of(p, lid);

@@ -311,17 +311,6 @@ void ravoid_hops(const struct rlive *v, uint32_t t, uint32_t *cost, uint32_t *wo
     }
 }
 
-static bool has_ends(const struct fabric *f, uint32_t sw)
-{
-    const struct node *n = fabric_switch(f, sw);
-    for (unsigned num = 1; num <= n->num_ports; num++) {
-        const struct node *z = fabric_peer_node(f, &f->port[n->first_port + num]);
-        if (z != NULL && z->type != NODE_SWITCH)
-            return true;
-    }
-    return false;
-}
-
 const struct fabric *route_avoid_open(const struct route_avoid *x)
 {
     const struct fabric *f = x->f;
@@ -329,7 +318,7 @@ const struct fabric *route_avoid_open(const struct route_avoid *x)
     size_t n = 0;
     for (uint32_t s = 0; s < f->num_switches && x->any; s++) {
         const struct node *nd = fabric_switch(f, s);
-        bool shut = x->deepest == 1 && x->depth[s] == 1 && !has_ends(f, s);
+        bool shut = x->deepest == 1 && x->depth[s] == 1 && !fabric_has_ends(f, s);
         for (unsigned num = 1; num <= nd->num_ports; num++) {
             uint8_t how = x->how[nd->first_port + num];
             if (how == AVOID_SPARED || (how == AVOID_OWN && shut))

@@ -31,11 +31,7 @@ static void read_task(void *arg, unsigned i)
 
 static uint32_t *read_links(const struct fabric *f, struct par *par, struct arena *a, uint32_t *ret_ports)
 {
-    uint32_t n = f->num_switches, ports = 1;
-    for (uint32_t s = 0; s < n; s++) {
-        if (fabric_switch(f, s)->num_ports + 1u > ports)
-            ports = fabric_switch(f, s)->num_ports + 1u;
-    }
+    uint32_t n = f->num_switches, ports = fabric_port_room(f);
     struct reading r = {f, ARENA_NEW_N(a, (size_t)n * ports + 1, uint32_t), ports, par ? 4 * par->width : 1};
     rpar_run(par, r.tasks, read_task, &r);
     *ret_ports = ports;

@@ -185,16 +185,6 @@ uint64_t sm_adaptive_caps(const struct sm *sm)
     return h;
 }
 
-static bool same_numbers(const struct fabric *a, const struct fabric *b)
-{
-    if (a->num_switches != b->num_switches)
-        return false;
-    for (uint32_t sw = 0; sw < a->num_switches; sw++)
-        if (fabric_switch(a, sw)->guid != fabric_switch(b, sw)->guid)
-            return false;
-    return true;
-}
-
 void sm_adaptive_job_start(struct sm *sm, void (*done)(void *arg))
 {
     struct sm_adaptive *x = sm->adaptive;
@@ -208,7 +198,8 @@ void sm_adaptive_job_start(struct sm *sm, void (*done)(void *arg))
     j->ideal = sm_ideal_ref(sm->blueprint.ideal);
     j->last = x->groups != NULL ? groups_ref(x->groups) : NULL;
     j->last_fabric = x->fabric != NULL ? fabric_ref(x->fabric) : NULL;
-    j->anew = sm->job != NULL || x->tables != sm->tables || x->caps != caps || !same_numbers(x->fabric, f);
+    j->anew =
+        sm->job != NULL || x->tables != sm->tables || x->caps != caps || !fabric_same_switches(x->fabric, f);
     j->drains = sm_drains_take_in_force(sm);
     j->status = j->anew ? 0 : x->status;
     j->err = x->err;

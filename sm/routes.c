@@ -571,16 +571,6 @@ static bool nothing_to_route(const struct sm *sm)
     return true;
 }
 
-static bool same_switches(const struct fabric *a, const struct fabric *b)
-{
-    if (a->num_switches != b->num_switches)
-        return false;
-    for (uint32_t sw = 0; sw < a->num_switches; sw++)
-        if (fabric_switch(a, sw)->guid != fabric_switch(b, sw)->guid)
-            return false;
-    return true;
-}
-
 // What the switches hold as far as we have written it, by the numbers of the new snapshot.
 static struct fabric_tables *old_tables(const struct sm *sm)
 {
@@ -594,7 +584,7 @@ static struct fabric_tables *old_tables(const struct sm *sm)
     bool all_shadow = true;
     for (uint32_t i = 0; i < sm->num_dev; i++)
         all_shadow &= !sm->dev[i]->here || !dev_is_switch(sm->dev[i]) || sm->dev[i]->lft == DEV_LFT_SHADOW;
-    if (all_shadow && top < sm->tables->lids && same_switches(sm->fabric, f))
+    if (all_shadow && top < sm->tables->lids && fabric_same_switches(sm->fabric, f))
         return tables_ref(sm->tables);
     return tables_copy_for(sm->tables, sm->fabric, f, top > sm->tables->top_lid ? top : sm->tables->top_lid);
 }
