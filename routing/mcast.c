@@ -15,11 +15,11 @@
 #include <string.h>
 
 #include "lib/xalloc.h"
+#include "routing/route_priv.h"
 #include "routing/verify_priv.h"
 
-#define CANDIDATES 64  // switches whose routes are compared
-#define GROWN_TRIES 64 // switches that a tree is grown from, where tables have lanes, before that is given up
-#define TRIES 8        // of them whose tree is made, beside those of the last tree and the top switch
+#define CANDIDATES 64 // switches whose routes are compared
+#define TRIES 8       // of them whose tree is made, beside those of the last tree and the top switch
 
 struct deps {
     const struct fabric *f;
@@ -117,16 +117,6 @@ static void walk(struct make *m, const uint8_t *entry, unsigned k, uint32_t sw, 
     }
 }
 
-// The switch that a LID hangs on.
-static uint32_t end_of(const struct fabric *f, uint32_t lid)
-{
-    const struct port *p = &f->port[f->lid_port[lid]];
-    if (!is_switch(f, p->node.i) && !port_valid(p->peer))
-        return ID_NONE;
-    const struct node *n = &f->node[is_switch(f, p->node.i) ? p->node.i : f->port[p->peer.i].node.i];
-    return n->type == NODE_SWITCH ? n->sw : ID_NONE;
-}
-
 // Whether what starts there goes by the lane that multicast goes by, too.
 static bool same_lane(const struct make *m, uint32_t sw, uint32_t end)
 {
@@ -148,8 +138,10 @@ static void unicast(struct make *m)
         for (unsigned k = 0; k < LFT_BLOCK; k++) {
             if (base + k > LID_UCAST_MAX || f->lid_port[base + k] == ID_NONE)
                 continue;
+            uint32_t end = ID_NONE;
+            uint8_t port;
             now++;
-            uint32_t end = end_of(f, base + k);
+            rattachment(f, f->lid_port[base + k], &end, &port);
             for (uint32_t sw = 0; sw < n; sw++)
                 if (same_lane(m, sw, end))
                     walk(m, entry, k, sw, stamp, now);
@@ -609,7 +601,7 @@ static bool choose_any(struct make *m, uint32_t part)
         if (m->part[sw] == part)
             list[n++] = (struct ranked){mcast_rank(fabric_switch(m->f, sw)->guid), sw};
     qsort(list, n, sizeof(*list), by_rank);
-    for (uint32_t i = 0; i < n && i < GROWN_TRIES && !found; i++)
+    for (uint32_t i = 0; i < n && i < MCAST_GROWN_TRIES && !found; i++)
         found = attempt_grown(m, part, list[i].sw, false);
     free(list);
     return found;
@@ -704,18 +696,6 @@ static void find_parts(struct make *m)
     }
 }
 
-static void with_end_nodes(const struct fabric *f, bool *ret)
-{
-    for (uint32_t i = 0; i < f->num_ports; i++) {
-        const struct port *p = &f->port[i];
-        if (is_switch(f, p->node.i) || !port_valid(p->peer))
-            continue;
-        const struct node *z = &f->node[f->port[p->peer.i].node.i];
-        if (z->type == NODE_SWITCH)
-            ret[z->sw] = true;
-    }
-}
-
 struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_tables *t,
                                    const struct mcast_opts *o)
 {
@@ -732,7 +712,8 @@ struct mcast_tree *mcast_tree_make(const struct fabric *f, const struct fabric_t
     m.path = xcalloc(cells, sizeof(*m.path));
     m.needed = xcalloc(cells, sizeof(*m.needed));
     m.starts = xcalloc(cells, sizeof(*m.starts));
-    with_end_nodes(f, m.starts);
+    for (uint32_t sw = 0; sw < n; sw++)
+        m.starts[sw] = fabric_has_ends(f, sw);
     memcpy(m.needed, o->needed != NULL ? o->needed : m.starts, n * sizeof(*m.needed));
     find_parts(&m);
     find_kept(&m);

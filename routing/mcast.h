@@ -57,7 +57,9 @@ struct mcast_tree {
         bool in;         // in the tree
     } * step;            // by switch
 };
-// In which order switches are tried as roots where nothing else speaks for one, the least first.
+// In which order switches are tried as roots where nothing else speaks for one, the least first, and how many
+// of a part before that is given up.
+#define MCAST_GROWN_TRIES 64
 static inline uint64_t mcast_rank(uint64_t guid)
 {
     return hash_mix64(guid ^ 0x6d63617374ULL);

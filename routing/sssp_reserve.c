@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOTS 64 // that are tried
-
 struct reserve {
     struct slayers *k;
     bool *in;      // per switch
@@ -80,7 +78,7 @@ void sreserve(struct slayers *k, struct arena *a)
                 list[n++] = s;
         }
         qsort_r(list, n, sizeof(*list), by_rank, (void *)(uintptr_t)x);
-        for (uint32_t i = 0; i < n && i < ROOTS; i++) {
+        for (uint32_t i = 0; i < n && i < MCAST_GROWN_TRIES; i++) {
             if (grow(&r, list[i]) == n)
                 break;
             slayers_back(k, 0);
