@@ -18,7 +18,7 @@
 //     drain.c      cables and switches that traffic is kept off
 //     sim*.c       what can be done to a simulated fabric
 //     jobs.c       long computations on the worker pool; compute.c: what the worker does
-//     whatif.c     what would become of a fabric; elements.c, additions.c: of what people name: part of that
+//     whatif*.c    what would become of a fabric; elements.c, additions.c: of what people name: part of that
 //     quality*.c   how well tables spread traffic, as JSON: part of what the worker does
 //     stream.c     server-sent events
 //
