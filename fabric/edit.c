@@ -5,13 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/builder.h"
+#include "fabric/builder_priv.h"
 #include "lib/err.h"
 #include "lib/guid.h"
 #include "lib/rng.h"
 #include "lib/xalloc.h"
-
-#define NODES_MAX 65536u // what a builder takes
 
 void fabric_edit_init(struct fabric_edit *x, const struct fabric *f)
 {
@@ -115,13 +113,18 @@ int fabric_edit_add_node(struct fabric_edit *x, uint32_t like, uint64_t guid, ui
     uint32_t one;
     if (guid == 0 || fabric_by_guid(x->f, guid) != NULL || u64map_get(&x->guids, guid, &one))
         return err_set(e, -EEXIST, guid_str(guid, text), "a node with this GUID is there already");
-    if (x->f->num_nodes + x->num_node >= NODES_MAX)
-        return err_set(e, -E2BIG, name, "the fabric would have more than %u nodes", NODES_MAX);
+    if (x->f->num_nodes + x->num_node >= BUILDER_MAX_NODES)
+        return err_set(e, -E2BIG, name, "the fabric would have more than %u nodes", BUILDER_MAX_NODES);
+    const struct node *n = &x->f->node[like];
+    uint32_t ports = n->num_ports + (n->type == NODE_SWITCH);
+    if (x->f->num_ports + x->num_port + ports > BUILDER_MAX_PORTS)
+        return err_set(e, -E2BIG, name, "the fabric would have more than %u ports", BUILDER_MAX_PORTS);
     if (x->num_node == x->cap_node) {
         x->cap_node = x->cap_node ? x->cap_node * 2 : 16;
         x->node = xreallocarray(x->node, x->cap_node, sizeof(*x->node));
     }
     u64map_set(&x->guids, guid, 1);
+    x->num_port += ports;
     *ret = x->f->num_nodes + x->num_node;
     x->node[x->num_node++] = (struct edit_node){like, guid, sys_guid, xstrdup(name)};
     return 0;
@@ -202,7 +205,7 @@ static void add_node(const struct fabric_edit *x, struct builder *b, const struc
     a.lft_top = 0;
     node_id id;
     if (builder_node(b, &a, new->name, strlen(new->name), &id, NULL) != 0)
-        return; // checked when it was added; its cables are refused below
+        return; // not so: all that it refuses was looked at when the node was added
     for (unsigned num = node_first_num(like); num <= like->num_ports; num++) {
         const struct port *p = fabric_port(x->f, fabric_port_at(x->f, like, num));
         struct port_attrs pa = p->a;

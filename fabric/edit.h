@@ -35,6 +35,7 @@ struct fabric_edit {
     struct edit_link *link;
     uint32_t num_node, num_link, cap_node, cap_link;
     struct u64map used, guids; // of what is added; private
+    uint32_t num_port;         // the same
 };
 
 void fabric_edit_init(struct fabric_edit *x, const struct fabric *f);

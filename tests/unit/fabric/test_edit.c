@@ -200,11 +200,36 @@ static void test_adds(void **state)
     fabric_unref(f);
 }
 
+// As many as a builder takes, by ports as well as by nodes: then it says so, and what was added stays good.
+static void test_bound(void **state)
+{
+    struct builder *b = builder_new();
+    struct node_attrs a = {.guid = 1, .type = NODE_SWITCH, .num_ports = SWITCH_MAX_PORTS};
+    struct fabric_edit x;
+    struct err e = {0};
+    uint32_t index, most = (1u << 20) / (SWITCH_MAX_PORTS + 1) - 1;
+    node_id id;
+    (void)state;
+    assert_int_equal(builder_node(b, &a, "wide", 4, &id, &e), 0);
+    const struct fabric *f = builder_seal(b, 1, NULL);
+    fabric_edit_init(&x, f);
+    for (uint32_t i = 0; i < most; i++) {
+        assert_int_equal(fabric_edit_add_node(&x, 0, 2 + i, 2 + i, "more", &index, &e), 0);
+        assert_int_equal(index, 1 + i);
+    }
+    assert_int_equal(fabric_edit_add_node(&x, 0, 2 + most, 2 + most, "more", &index, &e), -E2BIG);
+    const struct fabric *g = fabric_edit_apply(&x, NULL);
+    assert_int_equal(g->num_nodes, 1 + most);
+    fabric_edit_done(&x);
+    fabric_unref(g);
+    fabric_unref(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuts),   cmocka_unit_test(test_kills), cmocka_unit_test(test_keeps_numbers),
-        cmocka_unit_test(test_shares), cmocka_unit_test(test_adds),
+        cmocka_unit_test(test_shares), cmocka_unit_test(test_adds),  cmocka_unit_test(test_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
