@@ -68,16 +68,3 @@ void groups_unref(const struct fabric_groups *g)
     arena_free(box->arena);
     free(box);
 }
-
-size_t groups_bytes(const struct fabric_groups *g)
-{
-    return sizeof(struct groups_box) + arena_bytes(box_of(g)->arena);
-}
-
-void groups_row(const struct fabric_groups *g, const struct fabric_tables *t, uint32_t sw, uint16_t *ret)
-{
-    for (uint32_t lid = 0; lid < g->lids; lid++) {
-        const struct fabric_group *x = groups_at(g, sw, (uint16_t)lid, tables_port(t, sw, (uint16_t)lid));
-        ret[lid] = x ? x->id : GROUP_NONE;
-    }
-}

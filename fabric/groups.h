@@ -26,6 +26,10 @@ static inline bool port_set_has(const struct port_set *s, uint8_t port)
 {
     return s->w[port / 64] >> (port % 64) & 1;
 }
+static inline void port_set_add(struct port_set *s, uint8_t port)
+{
+    s->w[port / 64] |= 1ULL << (port % 64);
+}
 
 struct fabric_group {
     struct port_set ports; // two at least
@@ -70,9 +74,5 @@ struct fabric_groups *groups_new(const struct fabric *f, uint32_t lids, uint32_t
 void groups_seal(struct fabric_groups *g, bool protect);
 struct fabric_groups *groups_ref(const struct fabric_groups *g);
 void groups_unref(const struct fabric_groups *g); // NULL is fine
-size_t groups_bytes(const struct fabric_groups *g);
-
-// Ids of a switch's entries for all LIDs below g->lids, GROUP_NONE for static ones. The same fabric's tables.
-void groups_row(const struct fabric_groups *g, const struct fabric_tables *t, uint32_t sw, uint16_t *ret);
 
 #endif

@@ -55,10 +55,6 @@ struct gtask { // scratch of one task; its arena lives as long as the call
 
 // Index of a set among a switch's; GROUP_NONE for one of less than two ports.
 uint16_t gsets_intern(struct gsets *x, const struct port_set *s, struct arena *a);
-static inline void port_set_add(struct port_set *s, uint8_t port)
-{
-    s->w[port / 64] |= 1ULL << (port % 64);
-}
 
 // groups_order.c: along an order that the entries keep to. False, with nothing filled, when most do not.
 bool gorder_fill(struct gmake *m, const struct rorder *o, struct gtask *task, uint32_t tasks);

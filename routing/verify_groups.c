@@ -31,17 +31,13 @@ struct kind {
     uint8_t end_port;
 };
 
-struct ports { // bit p % 64 of word p / 64
-    uint64_t w[4];
-};
-
 struct task {
     struct arena *a;
     uint64_t *dep[LANES_MAX]; // as in vtask: [channel * words], bit 0 is port 1
-    struct ports *outs;       // per switch, of the kind walked
+    struct port_set *outs;    // per switch, of the kind walked
     uint8_t *seen;            // per switch
     uint32_t *depth, *path, *order;
-    struct ports *left; // per place on the path: ports not yet gone
+    struct port_set *left; // per place on the path: ports not yet gone
     uint8_t *lanes;
     uint32_t num_order, max_hops;
     uint64_t pairs;
@@ -176,7 +172,6 @@ static bool is_mixed(const struct job *j, const struct view *v, uint32_t s, cons
     const struct key *x = &j->key[b->first];
     uint8_t port = tables_port(v->t, s, x->lid);
     const struct fabric_group *g = group_of(v, s, x->lid, port);
-    struct ports all = {{0}};
     uint32_t bad = 0;
     for (uint32_t i = 1; i < b->num && (s == x->end || !b->alike); i++) {
         if (!may_alike(v, s, x, &x[i]))
@@ -190,11 +185,9 @@ static bool is_mixed(const struct job *j, const struct view *v, uint32_t s, cons
         return bad != 0;
     }
     // `beside` would be asked for a port that is not in the group of the first.
-    memcpy(all.w, g->ports.w, sizeof(all.w));
-    for (uint32_t i = 1; i < b->num; i++) {
-        uint8_t p = tables_port(v->t, s, x[i].lid);
-        bad |= !(all.w[p / 64] >> (p % 64) & 1);
-    }
+    const struct port_set all = g->ports;
+    for (uint32_t i = 1; i < b->num; i++)
+        bad |= !port_set_has(&all, tables_port(v->t, s, x[i].lid));
     if (bad)
         return true;
     return v->g->to[(size_t)s * v->g->num_switches + v->g->lid_switch[x->lid]] !=
@@ -423,22 +416,22 @@ static const struct fabric_group *group_by_id(const struct fabric_groups *g, uin
     return NULL;
 }
 
-static void add_group(struct ports *o, const struct fabric_group *x)
+static void add_group(struct port_set *o, const struct fabric_group *x)
 {
     for (uint32_t i = 0; i < 4 && x; i++)
         o->w[i] |= x->ports.w[i];
 }
 
 // Of each view the entry's port and group; with mixes also what the other view has by that id.
-static struct ports outs_of(const struct job *j, uint32_t s, uint16_t lid)
+static struct port_set outs_of(const struct job *j, uint32_t s, uint16_t lid)
 {
-    struct ports o = {{0}};
+    struct port_set o = {{0}};
     for (uint32_t v = 0; v < j->num_views; v++) {
         const struct view *x = &j->view[v], *other = &j->view[1 - v];
         uint8_t port = tables_port(x->t, s, lid);
         const struct fabric_group *own = group_of(x, s, lid, port);
         if (port != LFT_DROP)
-            o.w[port / 64] |= 1ULL << (port % 64);
+            port_set_add(&o, port);
         add_group(&o, own);
         if (own && j->num_views > 1 && other->g)
             add_group(&o, group_by_id(other->g, s, own->id));
@@ -456,12 +449,12 @@ static void read_outs(const struct job *j, struct task *k, const struct kind *x)
     k->num_order = 0;
 }
 
-static bool is_empty(const struct ports *o)
+static bool is_empty(const struct port_set *o)
 {
     return (o->w[0] | o->w[1] | o->w[2] | o->w[3]) == 0;
 }
 
-static unsigned take_first(struct ports *o)
+static unsigned take_first(struct port_set *o)
 {
     unsigned i = 0;
     while (o->w[i] == 0)
@@ -474,9 +467,8 @@ static unsigned take_first(struct ports *o)
 static bool fail(const struct job *j, struct task *k, const struct kind *x, uint32_t n, unsigned out,
                  uint32_t to, enum groups_fault fault)
 {
-    if (k->text) {
+    if (k->text)
         path_text(j, k, x, n, out, to, fault);
-    }
     if (k->fault == GROUPS_OK || x->lid < k->fault_lid) {
         k->fault = fault;
         k->fault_lid = x->lid;
@@ -554,7 +546,7 @@ static void note_lanes(const struct job *j, struct task *k)
     const struct vcables *c = &j->c;
     for (uint32_t i = k->num_order; i-- > 0;) {
         uint32_t v = k->order[i];
-        struct ports left = k->outs[v];
+        struct port_set left = k->outs[v];
         while (!is_empty(&left)) {
             unsigned p = take_first(&left);
             uint32_t w = p < c->ports ? c->link[(size_t)v * c->ports + p] : LINK_DEAD;
@@ -602,22 +594,22 @@ static void walk_task(void *arg, unsigned i)
 static void note_trees(struct job *j, const struct mcast_tree *t, struct arena *a)
 {
     const struct vcables *c = &j->c;
-    struct ports *links = ARENA_NEW_N(a, c->n + 1, struct ports);
+    struct port_set *links = ARENA_NEW_N(a, c->n + 1, struct port_set);
     for (uint32_t s = 0; s < c->n && s < t->num_switches; s++) {
         const struct mcast_step *x = &t->step[s];
         if (!x->in || x->parent >= c->n)
             continue;
-        links[s].w[x->out / 64] |= 1ULL << (x->out % 64);
-        links[x->parent].w[x->back / 64] |= 1ULL << (x->back % 64);
+        port_set_add(&links[s], x->out);
+        port_set_add(&links[x->parent], x->back);
     }
     for (uint32_t s = 0; s < c->n; s++) {
-        struct ports left = links[s];
+        struct port_set left = links[s];
         while (!is_empty(&left)) {
             unsigned p = take_first(&left), in = far_num(c, s, p);
             uint32_t w = p < c->ports ? c->link[(size_t)s * c->ports + p] : LINK_DEAD;
             if (w >= c->n || in == 0)
                 continue;
-            struct ports on = links[w];
+            struct port_set on = links[w];
             on.w[in / 64] &= ~(1ULL << (in % 64));
             while (!is_empty(&on)) {
                 unsigned q = take_first(&on) - 1;
@@ -636,8 +628,8 @@ static void task_new(const struct job *j, struct task *k)
     k->a = arena_new();
     for (uint32_t i = 0; i < j->lanes; i++)
         k->dep[i] = ARENA_NEW_N(k->a, ((size_t)c->n * c->ports + 1) * c->words, uint64_t);
-    k->outs = ARENA_NEW_N(k->a, c->n + 1, struct ports);
-    k->left = ARENA_NEW_N(k->a, c->n + 1, struct ports);
+    k->outs = ARENA_NEW_N(k->a, c->n + 1, struct port_set);
+    k->left = ARENA_NEW_N(k->a, c->n + 1, struct port_set);
     k->seen = ARENA_NEW_N(k->a, c->n + 1, uint8_t);
     k->lanes = ARENA_NEW_N(k->a, c->n + 1, uint8_t);
     k->depth = ARENA_NEW_N(k->a, c->n + 1, uint32_t);

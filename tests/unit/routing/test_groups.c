@@ -332,12 +332,17 @@ struct writes {
     uint32_t groups, entries, switches; // written anew; switches with any
 };
 
+static uint16_t id_at(const struct fabric_groups *g, const struct fabric_tables *t, uint32_t s, uint16_t lid)
+{
+    const struct fabric_group *x = groups_at(g, s, lid, tables_port(t, s, lid));
+    return x ? x->id : GROUP_NONE;
+}
+
 // What must be written to come from one to the other.
 static struct writes count_writes(const struct fabric_groups *a, const struct fabric_tables *ta,
                                   const struct fabric_groups *b, const struct fabric_tables *tb, uint32_t s)
 {
     struct writes w = {0};
-    uint16_t *x = xcalloc(a->lids + b->lids, sizeof(*x)), *y = xcalloc(a->lids + b->lids, sizeof(*y));
     for (uint32_t i = 0; i < groups_of(b, s); i++) {
         const struct fabric_group *q = &b->group[b->first[s] + i];
         bool same = false;
@@ -347,12 +352,8 @@ static struct writes count_writes(const struct fabric_groups *a, const struct fa
         }
         w.groups += !same;
     }
-    groups_row(a, ta, s, x);
-    groups_row(b, tb, s, y);
     for (uint32_t l = 0; l < a->lids && l < b->lids; l++)
-        w.entries += x[l] != y[l];
-    free(x);
-    free(y);
+        w.entries += id_at(a, ta, s, (uint16_t)l) != id_at(b, tb, s, (uint16_t)l);
     return w;
 }
 
@@ -621,7 +622,6 @@ static void refused(void **state)
     gr_check(f, m, &x, NULL);
     groups_unref(x.groups);
     tables_unref(m);
-    assert_true(groups_bytes(q.groups) > 0);
     groups_unref(q.groups);
     tables_unref(t);
     fabric_unref(f);
