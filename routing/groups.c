@@ -7,7 +7,7 @@
 // and, sharing nothing with them: verify_groups.c.
 //
 // A column is a switch with end nodes: LIDs that hang there have the same legal ports everywhere. Scratch
-// memory is an arena for the call and one for each task: 5 bytes for each pair of a switch and a column,
+// memory is an arena for the call and one for each task: 6 bytes for each pair of a switch and a column,
 // mostly.
 #include "routing/groups_priv.h"
 
@@ -147,13 +147,6 @@ static void finish(struct gmake *m, struct gtask *task, uint32_t tasks, struct g
 
 // --- together ---
 
-static bool is_ordered(const struct groups_opts *o)
-{
-    if (o->base)
-        return o->base->ordered;
-    return o->engine == ROUTE_AUTO || o->engine == ROUTE_RAIL || o->engine == ROUTE_UPDN;
-}
-
 // The order of switches that fresh tables keep to.
 static int fresh_order(const struct gmake *m, struct rorder *ret, struct err *e)
 {
@@ -178,7 +171,7 @@ static bool try_order(struct gmake *m, struct gtask *task, uint32_t tasks)
 static int fill(struct gmake *m, struct gtask *task, uint32_t tasks, struct err *e)
 {
     struct rorder order;
-    bool known = is_ordered(m->o), done = false;
+    bool known = m->o->base ? m->o->base->ordered : rengine_is_ordered(m->o->engine), done = false;
     if (known) {
         int rc = m->v ? 0 : fresh_order(m, &order, e);
         if (rc)

@@ -5,8 +5,7 @@
 // choose: every mix of choices arrives, turns only as the engine's tables may, and closes no cycle of
 // dependencies, on any lane. The table's port is in it, and is what a switch that does not adapt goes by.
 //
-//   rail, updn     all ports on a shortest way up and then down the order of the switches that the tables
-//   keep
+//   rail, updn     all ports on a shortest way up and then down the order of switches that the tables keep
 //                  to, also where they are repaired
 //   other engines  ports on a shortest way, as far as they fit between the dependencies that the tables make
 //                  already; at least the cables beside the table's port, where these do

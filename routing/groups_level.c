@@ -14,7 +14,7 @@
 // All cables from one switch to another count as one channel; then any of them may stand for any other. Where
 // that makes a cycle, each counts for itself. Where there is one still, nothing can be chosen.
 //
-// Memory: 32 bytes for each group of cables, lane and task; 32 bytes for each switch and 128 columns.
+// Memory: 32 bytes for each group of cables, lane and task; 32 bytes for each switch and each of 128 columns.
 #include <stdio.h>
 #include <string.h>
 

@@ -5,10 +5,9 @@
 // then repair does what it would do if the cable were dead. Where a cable joins two parts it depends:
 //
 //   - A part of one switch, which hangs only on avoided cables (a spine that is avoided as a whole, a leaf
-//   all
-//     of whose uplinks are), is *sunk*: it goes to the bottom of the order, below whatever it hangs on. All
-//     its own LIDs can then be reached (down to it, at the end of any path) and it reaches all (up from it,
-//     at the start of any path), and nothing passes through it, as that would be going down and up. What
+//     all of whose uplinks are), is *sunk*: it goes to the bottom of the order, below whatever it hangs on.
+//     All its own LIDs can then be reached (down to it, at the end of any path) and it reaches all (up from
+//     it, at the start of any path), and nothing passes through it, as that would be going down and up. What
 //     hangs on sunk switches alone lies below these. A cable between two that are sunk equally deep is left
 //     out.
 //   - Parts of several switches each that only avoided cables join (or chains of single switches between

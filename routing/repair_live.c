@@ -93,7 +93,7 @@ int route_base_new(const struct fabric *blueprint, const struct route_result *id
     b->opts = *o;
     b->opts.par = NULL;
     b->opts.engine = ideal->engine; // not what it was chosen by
-    b->ordered = ideal->engine == ROUTE_RAIL || ideal->engine == ROUTE_UPDN || ideal->engine == ROUTE_AUTO;
+    b->ordered = rengine_is_ordered(ideal->engine);
     memcpy(b->why, ideal->why, sizeof(b->why));
     b->top_lid = blueprint->top_lid;
     b->link = read_links(blueprint, o->par, a, &b->ports);

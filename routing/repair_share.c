@@ -85,7 +85,7 @@ static void up(struct shares *x, uint32_t s)
     }
 }
 
-// Columns are the leaves, side by side by their lowest neighbour above, so that rows are short.
+// Columns are the leaves, side by side by the neighbour of lowest GUID, so that rows are short.
 static void find_columns(struct route_base *b, const struct rgraph *g, const struct rorder *o)
 {
     b->share_of = ARENA_NEW_N(b->a, b->n + 1, uint32_t);
@@ -94,13 +94,13 @@ static void find_columns(struct route_base *b, const struct rgraph *g, const str
         if (!o->foot[s] || g->doff[s] == g->doff[s + 1] || b->share_of[s] != ID_NONE)
             continue;
         b->share_of[s] = b->shares++;
-        for (uint32_t i = g->goff[s]; i < g->goff[s] + 1 && i < g->goff[s + 1]; i++) {
-            uint32_t w = g->g[i].peer;
-            for (uint32_t k = g->goff[w]; k < g->goff[w + 1]; k++) {
-                uint32_t y = g->g[k].peer;
-                if (o->foot[y] && g->doff[y] != g->doff[y + 1] && b->share_of[y] == ID_NONE)
-                    b->share_of[y] = b->shares++;
-            }
+        if (g->goff[s] == g->goff[s + 1])
+            continue;
+        uint32_t w = g->g[g->goff[s]].peer;
+        for (uint32_t k = g->goff[w]; k < g->goff[w + 1]; k++) {
+            uint32_t y = g->g[k].peer;
+            if (o->foot[y] && g->doff[y] != g->doff[y + 1] && b->share_of[y] == ID_NONE)
+                b->share_of[y] = b->shares++;
         }
     }
 }

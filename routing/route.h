@@ -69,8 +69,8 @@ int route_compute(const struct fabric *f, const struct route_opts *o, struct rou
 //
 // Ideals with lanes: pairs of switches whose paths are as they were keep their lanes, and so do others as far
 // as some way allows it, at most a few hops longer; only those that cannot get another one (lanes_moved).
-// When lanes do not suffice so, all is computed anew for the live fabric (replaced); when that fails too:
-// -ENOSPC and the number that would do, or updn's tables where o's engine is ROUTE_AUTO.
+// When lanes do not suffice so, all is computed anew for the live fabric (replaced); when that fails too, the
+// tables are updn's (replaced), which need one lane.
 //
 // Cost: a few looks at each suspect switch's row, then work on those LIDs only that had an entry over
 // something dead; plus a copy of the tables, unless nothing is displaced and switches are numbered alike:

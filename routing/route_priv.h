@@ -60,6 +60,11 @@ struct rorder {
     bool *foot;         // no neighbour of lower rank, in a tiered component: crossing it is a down-up turn
     const char *source; // in words, of the largest component
 };
+// Whether its tables keep to one.
+static inline bool rengine_is_ordered(enum route_engine e)
+{
+    return e == ROUTE_AUTO || e == ROUTE_RAIL || e == ROUTE_UPDN;
+}
 // 0, or -ENOENT when no given root is in the fabric.
 int rorder_build(const struct rgraph *g, const struct route_opts *o, struct arena *a, struct rorder *ret,
                  struct err *e);

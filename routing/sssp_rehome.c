@@ -2,10 +2,11 @@
 // Where entries go that can not stay (a loose switch, for one LID): such that those who send by them keep
 // their lanes. See sssp_mend.c.
 //
-// Loose switches of a LID are settled one after the other, the nearest to it first. Each takes the first way
-// of these from which packets arrive, over what is settled, and by which no lane of those who come by gets a
-// cycle: where the repair had put it; the other shortest ways; ways that are longer by up to STRETCH hops.
-// When there is none, the one by which the fewest pairs have to change their lane.
+// Loose switches of a LID are settled one after the other, the nearest to it first. Each takes, of the ways
+// by which packets arrive over what is settled (where the repair had put it, and those longer than the
+// shortest by up to STRETCH hops), the one by which the fewest pairs have to change their lane, as it would
+// get a cycle; of several the one that brings the fewest dependencies that no lane had; of several the
+// shortest.
 #include "routing/sssp_priv.h"
 
 #include <string.h>
@@ -132,7 +133,7 @@ struct choice {
     uint64_t weight;
 };
 
-// Other ways than what it has now, in the order in which they are tried.
+// Its ways, in the order in which they are tried: the shortest first.
 static uint32_t list_ways(const struct rehome *r, uint32_t s, struct choice *list)
 {
     const struct sgraph *x = &r->m->x;
