@@ -61,10 +61,10 @@ struct sm_mcast {
     const struct fabric *fabric; // that tables are written on; the tree fits it
     struct mcast_basis basis;    // of the tree
     struct mcast_job *job;
-    bool again;              // there was another fabric while the job or a round ran
-    struct mcast_job *ready; // done while a round ran
-    bool wanted;             // a job, as soon as it is in nobody's way
-    bool refused;            // the last one's tree does not hold; until the fabric is another one
+    bool again;                 // there was another fabric while the job or a round ran
+    struct mcast_job *ready;    // done while a round ran
+    bool wanted;                // a job, as soon as it is in nobody's way
+    struct mcast_basis refused; // of a tree that does not hold: not tried again for this; no tables: none
     mono_t wanted_since;
     struct loop_timer start;
     uint32_t jobs;

@@ -11,7 +11,9 @@
 // Unicast routes go first: while a sweep may still need the workers for its routes, no job begins, for
 // MCAST_YIELD at most.
 //
-// At any time there is one job at most, and one result at most that waits for the running round to end.
+// At any time there is one job at most, and one result at most that waits for the running round to end. A
+// tree that does not hold (mcast_verify()) is told and dropped; another one is tried when there would be
+// another.
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,10 +28,11 @@
 
 // --- what it depends on ---
 
-// What the tree depends on: cables between switches, and which switches members can be on.
-static uint64_t topology(const struct fabric *f, const bool *needed)
+// Cables between switches and which are drained, and which switches members can be on.
+static uint64_t topology(const struct sm *sm, const bool *needed)
 {
-    uint64_t h = f->num_switches;
+    const struct fabric *f = sm->fabric;
+    uint64_t h = f->num_switches ^ sm_drains_hash(sm);
     for (uint32_t sw = 0; sw < f->num_switches; sw++) {
         const struct node *n = fabric_switch(f, sw);
         h = hash_mix64(h ^ n->guid ^ (uint64_t)needed[sw] << 63);
@@ -70,15 +73,15 @@ static void basis_done(struct mcast_basis *b)
     *b = (struct mcast_basis){0};
 }
 
-// Whether a tree for what is in force now would be that one.
-static bool same_basis(const struct sm *sm, const struct mcast_basis *b, const struct mcast_tree *t)
+// Whether a tree for what is in force now would be the one of that basis. proved: that one is.
+static bool same_basis(const struct sm *sm, const struct mcast_basis *b, bool proved)
 {
-    bool same = b->tables == sm->tables || (t->proved && b->proof != NULL && sm->proof_state != NULL &&
+    bool same = b->tables == sm->tables || (proved && b->proof != NULL && sm->proof_state != NULL &&
                                             route_proof_state_within(sm->proof_state, b->proof));
     if (!same)
         return false;
     bool *needed = find_needed(sm, sm->fabric);
-    same = b->topology == (topology(sm->fabric, needed) ^ sm_drains_hash(sm));
+    same = b->topology == topology(sm, needed);
     free(needed);
     return same;
 }
@@ -118,9 +121,12 @@ static bool holds(const struct mcast_job *j)
 
 static void refuse(struct sm_mcast *m, struct mcast_job *j)
 {
-    m->refused = true;
+    basis_done(&m->refused);
+    m->refused = j->basis;
+    j->basis = (struct mcast_basis){0};
     sm_event(j->sm, "multicast-refused", "error", "",
-             "the spanning tree that was made does not hold: %s; the switches keep the one that they have",
+             "the multicast tree that was made does not hold, and nothing of it is written: %s; the switches "
+             "keep what they have, and new members may not be reached; a fault of weft: report it",
              j->verdict.counter_example);
     job_free(j);
 }
@@ -142,7 +148,7 @@ static void done(void *arg)
         }
         return;
     }
-    if (m->again && !same_basis(m->sm, &j->basis, j->tree)) {
+    if (m->again && !same_basis(m->sm, &j->basis, j->tree->proved)) {
         job_free(j);
         m->again = false;
         plan_anew(m, true);
@@ -168,7 +174,7 @@ static void job_start(struct sm_mcast *m)
     j->basis.tables = tables_ref(sm->tables);
     j->basis.proof = route_proof_state_ref(sm->proof_state);
     j->needed = find_needed(sm, sm->fabric);
-    j->basis.topology = topology(sm->fabric, j->needed) ^ sm_drains_hash(sm);
+    j->basis.topology = topology(sm, j->needed);
     j->drains = sm_drains_take_in_force(sm);
     memcpy(j->roots, m->roots, sizeof(j->roots));
     j->opts = (struct mcast_opts){.needed = j->needed,
@@ -217,7 +223,8 @@ static void want(struct sm_mcast *m)
 
 void sm_mcast_tree_step(struct sm_mcast *m)
 {
-    if (m->tree == NULL && !m->refused && m->any_dirty && m->fabric != NULL && m->job == NULL && !m->wanted)
+    if (m->tree == NULL && m->refused.tables == NULL && m->any_dirty && m->fabric != NULL && m->job == NULL &&
+        !m->wanted)
         want(m);
     start(m);
 }
@@ -249,6 +256,7 @@ static void adopt(struct sm_mcast *m, struct mcast_job *j)
     mcast_tree_free(m->tree);
     m->tree = j->tree;
     j->tree = NULL;
+    basis_done(&m->refused);
     basis_done(&m->basis);
     m->basis = j->basis;
     j->basis = (struct mcast_basis){0};
@@ -292,7 +300,7 @@ static void plan_anew(struct sm_mcast *m, bool take)
 {
     struct sm *sm = m->sm;
 
-    m->lacking = m->refused = false;
+    m->lacking = false;
     if (m->job != NULL) {
         m->again |= take;
         return;
@@ -307,7 +315,7 @@ static void plan_anew(struct sm_mcast *m, bool take)
     }
     const struct mcast_basis *b = m->ready != NULL ? &m->ready->basis : &m->basis;
     const struct mcast_tree *t = m->ready != NULL ? m->ready->tree : m->tree;
-    if (t != NULL && same_basis(sm, b, t)) {
+    if (t != NULL && same_basis(sm, b, t->proved)) {
         m->wanted = false;
         if (take && m->phase == MCAST_IDLE)
             stay(m);
@@ -315,7 +323,8 @@ static void plan_anew(struct sm_mcast *m, bool take)
             m->again |= take;
         return;
     }
-    want(m);
+    if (m->refused.tables == NULL || !same_basis(sm, &m->refused, true))
+        want(m);
 }
 
 void sm_mcast_tree_round_over(struct sm_mcast *m)
@@ -367,4 +376,5 @@ void sm_mcast_tree_done(struct sm_mcast *m)
     job_free(m->ready);
     mcast_tree_free(m->tree);
     basis_done(&m->basis);
+    basis_done(&m->refused);
 }
