@@ -151,6 +151,18 @@ static void set_info(const struct sm_adaptive_dev *a, bool enable, uint16_t top,
     mad_adaptive_routing_info_encode(&w, it->data);
 }
 
+static void pass(struct sm *sm, const char *name,
+                 bool (*next)(struct sm_pass *, struct sm_dev *, uint32_t *, struct sm_item *),
+                 void (*done)(struct sm_pass *, struct sm_dev *, uint32_t, const struct mad_result *),
+                 void (*finished)(struct sm_pass *))
+{
+    sm->pass_adaptive.name = name;
+    sm->pass_adaptive.next = next;
+    sm->pass_adaptive.done = done;
+    sm->pass_adaptive.finished = finished;
+    sm_pass_start(&sm->pass_adaptive, sm);
+}
+
 // --- answers ---
 
 static void leave(struct sm *sm, struct sm_dev *d, const char *why)
@@ -307,21 +319,8 @@ static void left(struct sm *sm)
 static void quiet_finished(struct sm_pass *p)
 {
     struct sm *sm = p->sm;
-    bool failed = false;
-
-    for (uint32_t i = 0; i < sm->num_dev; i++)
-        if (sm->dev[i]->lft_failed) {
-            sm_dirty_switch(sm, sm->dev[i], "unfinished");
-            failed = true;
-        }
-    if (failed) {
-        struct err e;
-        err_set(&e, sm->sweep.full ? -EIO : -EAGAIN, "tables",
-                "a switch did not answer when adaptive routing was to be turned off; no table was written; "
-                "sweeping again");
-        sm_sweep_failed(sm, &e);
+    if (sm_tables_failed(sm, "did not let adaptive routing be turned off; no table was written"))
         return;
-    }
     if (sm->adaptive->leaving)
         left(sm);
     sm_tables_go(sm);
@@ -340,11 +339,7 @@ bool sm_adaptive_quiet(struct sm *sm)
     }
     if (!any)
         return false;
-    sm->pass_adaptive.name = "adaptive off";
-    sm->pass_adaptive.next = quiet_next;
-    sm->pass_adaptive.done = quiet_done;
-    sm->pass_adaptive.finished = quiet_finished;
-    sm_pass_start(&sm->pass_adaptive, sm);
+    pass(sm, "adaptive off", quiet_next, quiet_done, quiet_finished);
     return true;
 }
 
@@ -516,18 +511,6 @@ static void write_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
 }
 
 // --- the phase's steps ---
-
-static void pass(struct sm *sm, const char *name,
-                 bool (*next)(struct sm_pass *, struct sm_dev *, uint32_t *, struct sm_item *),
-                 void (*done)(struct sm_pass *, struct sm_dev *, uint32_t, const struct mad_result *),
-                 void (*finished)(struct sm_pass *))
-{
-    sm->pass_adaptive.name = name;
-    sm->pass_adaptive.next = next;
-    sm->pass_adaptive.done = done;
-    sm->pass_adaptive.finished = finished;
-    sm_pass_start(&sm->pass_adaptive, sm);
-}
 
 static void tell(struct sm *sm)
 {

@@ -176,7 +176,7 @@ static uint16_t cap_of(const struct sm_dev *d)
     return d->here && a != NULL && a->can == ADAPTIVE_CAN && !d->too_small ? a->info.group_cap : 0;
 }
 
-uint64_t sm_adaptive_caps(const struct sm *sm)
+static uint64_t caps_of(const struct sm *sm)
 {
     uint64_t h = 0;
     for (uint32_t i = 0; i < sm->num_dev; i++)
@@ -190,7 +190,7 @@ void sm_adaptive_job_start(struct sm *sm, void (*done)(void *arg))
     struct sm_adaptive *x = sm->adaptive;
     struct adaptive_job *j = xcalloc(1, sizeof(*j));
     const struct fabric *f = sm->next_fabric;
-    uint64_t caps = sm_adaptive_caps(sm);
+    uint64_t caps = caps_of(sm);
 
     j->sm = sm;
     j->fabric = fabric_ref(f);

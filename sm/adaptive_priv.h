@@ -72,13 +72,11 @@ struct sm_adaptive {
     struct groups_result result; // without groups
     struct groups_proof proof;
     struct adaptive_job *job;
-    void (*then)(struct sm *sm);
 };
 
 // adaptive_plan.c
 void sm_adaptive_job_start(struct sm *sm, void (*done)(void *arg)); // arg: the job
 void sm_adaptive_job_free(struct adaptive_job *j);                  // NULL is fine
-uint64_t sm_adaptive_caps(const struct sm *sm);
 // What a switch should hold: 64 bytes as on the wire, and its hash.
 uint64_t sm_adaptive_group(const struct fabric_group *g, uint8_t ret[MAD_SMP_DATA_SIZE]);
 uint64_t sm_adaptive_block(const struct fabric_groups *g, const struct fabric_tables *t, uint32_t sw,

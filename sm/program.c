@@ -373,7 +373,6 @@ static void table_done(struct sm_pass *p, struct sm_dev *d, uint32_t tag, const 
         return;
     }
     d->lft_failed = true;
-    p->sm->wave_failures++;
     sm_set_refused(p->sm, d, 0, MAD_METHOD_SET, MAD_ATTR_LINEAR_FORWARDING_TABLE, r);
 }
 
@@ -440,7 +439,7 @@ static void top_finished(struct sm_pass *p)
     sm_tabled(sm);
 }
 
-static void wave_failed(struct sm *sm)
+bool sm_tables_failed(struct sm *sm, const char *what)
 {
     struct err e;
     char where[128] = "?", more[40] = "";
@@ -454,12 +453,13 @@ static void wave_failed(struct sm *sm)
             sm_port_text(d, 0, where, sizeof(where));
         sm_dirty_switch(sm, d, "unfinished");
     }
+    if (n == 0)
+        return false;
     if (n > 1)
         snprintf(more, sizeof(more), " (and %u more)", n - 1);
-    err_set(&e, sm->sweep.full ? -EIO : -EAGAIN, "tables",
-            "%s%s did not take the entries that had to go first; the rest was not written; sweeping again",
-            where, more);
+    err_set(&e, sm->sweep.full ? -EIO : -EAGAIN, "tables", "%s%s %s; sweeping again", where, more, what);
     sm_sweep_failed(sm, &e);
+    return true;
 }
 
 static void wave_start(struct sm *sm);
@@ -467,10 +467,9 @@ static void wave_finished(struct sm_pass *p)
 {
     struct sm *sm = p->sm;
     // Each wave is proved safe over the ones before: if a switch did not take its part, the sweep ends here.
-    if (sm->wave + 1 < sm_route_plan(sm)->num_waves && sm->wave_failures > 0) {
-        wave_failed(sm);
+    if (sm->wave + 1 < sm_route_plan(sm)->num_waves &&
+        sm_tables_failed(sm, "did not take the entries that had to go first; the rest was not written"))
         return;
-    }
     sm->wave++;
     wave_start(sm);
 }
@@ -496,7 +495,7 @@ static void wave_start(struct sm *sm)
 
 void sm_tables_start(struct sm *sm)
 {
-    sm->wave = sm->wave_failures = 0;
+    sm->wave = 0;
     for (uint32_t i = 0; i < sm->num_dev; i++)
         sm->dev[i]->lft_failed = false;
     sm->tables_done = false;

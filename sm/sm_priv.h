@@ -304,8 +304,8 @@ struct sm {
         uint8_t *text;
         size_t size;
     } lanes_db;
-    struct err failed;            // why the sweep fails as soon as configuring has ended
-    unsigned wave, wave_failures; // running wave; blocks that were not taken
+    struct err failed; // why the sweep fails as soon as configuring has ended
+    unsigned wave;     // that is running
     struct sm_route_job *job;
     uint32_t set_failures, failures_before; // of this sweep, of the last
     bool progress;                          // a Set of this sweep changed something
@@ -474,6 +474,9 @@ void sm_configure_start(struct sm *sm);
 void sm_lanes_start(struct sm *sm);
 void sm_tables_start(struct sm *sm);
 void sm_tables_go(struct sm *sm); // from adaptive.c: no switch adapts
+// The sweep ends here when a switch has lft_failed, which what it is told of begins with the name of: "did
+// not ...". False: none has.
+bool sm_tables_failed(struct sm *sm, const char *what);
 void sm_links_start(struct sm *sm);
 void sm_program_done(struct sm *sm);
 uint32_t sm_port_info_mod(const struct sm_dev *d,
