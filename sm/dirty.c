@@ -16,20 +16,27 @@ static void list_add(struct sm_dev_list *l, struct sm_dev *d)
     l->index[l->n++] = d->index;
 }
 
+// Whether that makes the partial sweep more urgent than it was.
+static bool ask(struct sm *sm, const char *cause)
+{
+    if (sm->dirty_asked && sm_cause(cause)->urgency <= sm_cause(sm->dirty_cause)->urgency)
+        return false;
+    if (!sm->dirty_asked)
+        sm->dirty_since = loop_now_precise(sm->loop);
+    sm->dirty_cause = cause;
+    sm->dirty_due.ns = 0;
+    sm->dirty_asked = true;
+    return true;
+}
+
 static void mark(struct sm *sm, struct sm_dev *d, uint8_t what, const char *cause)
 {
     bool news = dev_is_switch(d) && (what & ~d->dirty & (DIRTY_SWITCH | DIRTY_TOLD));
     if (d->dirty == 0)
         list_add(&sm->dirty, d);
     d->dirty |= what;
-    if (!sm->dirty_asked || sm_cause(cause)->urgency > sm_cause(sm->dirty_cause)->urgency) {
-        if (!sm->dirty_asked)
-            sm->dirty_since = loop_now_precise(sm->loop);
-        sm->dirty_cause = cause;
-        sm->dirty_due.ns = 0;
-        sm->dirty_asked = true;
+    if (ask(sm, cause))
         news = news || !sm->sweeping;
-    }
     if (news && !sm->sweeping)
         sm_watch_arm(sm);
     else if (news && sm_cause(cause)->urgency >=
@@ -90,16 +97,9 @@ void sm_dirty_tables(struct sm *sm, struct sm_dev *d, const char *cause)
     mark(sm, d, DIRTY_SWITCH, cause);
 }
 
-// Nothing is to be read: routes are made for something else than they were.
 void sm_dirty_routes(struct sm *sm, const char *cause)
 {
-    if (!sm->dirty_asked)
-        sm->dirty_since = loop_now_precise(sm->loop);
-    if (!sm->dirty_asked || sm_cause(cause)->urgency > sm_cause(sm->dirty_cause)->urgency) {
-        sm->dirty_cause = cause;
-        sm->dirty_due.ns = 0;
-    }
-    sm->dirty_asked = true;
+    ask(sm, cause);
     if (!sm->sweeping)
         sm_watch_arm(sm);
 }
