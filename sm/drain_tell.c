@@ -51,7 +51,8 @@ static void tell_in_force(struct sm *sm, const struct sm_drain *d)
         sm_event(sm, kind, "notice", d->name, "%s is drained: %s", d->name,
                  d->at.port > 0 ? "nothing uses it" : "nothing passes through it");
     else
-        sm_event(sm, kind, "warning", d->name, "%s is drained, %s and still use%s it", d->name,
+        sm_event(sm, kind, "warning", d->name,
+                 "%s is drained, %s and still use%s it; pulling it cuts them off", d->name,
                  sm_drain_no_other_way(d->ends, d->switches, who, sizeof(who)),
                  d->ends + d->switches == 1 ? "s" : "");
 }
@@ -137,7 +138,8 @@ void sm_drains_find(const struct sm *sm, struct findings *f)
     for (unsigned i = 0; i < sm->drains->n; i++) {
         const struct sm_drain *d = &sm->drains->item[i];
         if (d->state == SM_DRAIN_IN_USE)
-            findings_add(f, FINDING_WARNING, "drained-in-use", d->name, "is drained, %s and still use%s it",
+            findings_add(f, FINDING_WARNING, "drained-in-use", d->name,
+                         "is drained, %s and still use%s it; pulling it cuts them off",
                          sm_drain_no_other_way(d->ends, d->switches, who, sizeof(who)),
                          d->ends + d->switches == 1 ? "s" : "");
         if (sm_drain_away(sm, d)) {
