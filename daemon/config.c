@@ -206,8 +206,8 @@ static const struct opt_row routing_rows[] = {
      .offset = AT(adopt),
      .def = "true",
      .reload = OPT_RELOAD_RESTART,
-     .doc = "Keep tables that are found on the switches at start when they are proved; weft reroute --apply replaces "
-            "them"},
+     .doc = "Keep tables that are found on the switches at start when they are proved; weft reroute --apply "
+            "replaces them"},
     {.name = "allow_credit_loops",
      .type = OPT_BOOL,
      .offset = AT(allow_credit_loops),
