@@ -128,7 +128,7 @@ static void test_bring_up(void **state)
     }
 }
 
-// More LIDs: who can stay stays, nobody gets what was another's. Fewer: everybody stays.
+// More LIDs: who can stay stays, nobody gets what was another's. Fewer, and as many again: everybody stays.
 static void test_changes(void **state)
 {
     struct rig r;
@@ -169,6 +169,14 @@ static void test_changes(void **state)
     ends(&r, before);
     for (uint32_t i = 0; i < n; i++)
         assert_int_equal(before[i].lid, after[i].lid);
+    rig_down(&r);
+    r.opts.lmc = 2; // what lies between was given to nobody
+    up(&r);
+    judge(&r, 2);
+    ends(&r, before);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(before[i].lid, after[i].lid);
+    assert_int_equal(rig_events_of(&r, "lids-moved"), 1);
     free(holder);
     free(before);
     free(after);
