@@ -266,6 +266,40 @@ static void test_new_hosts(void **state)
 }
 
 // A trunk that was not in the blueprint when that was accepted.
+// Where a new host would move others (sssp weighs cables in the order of destinations) it is routed, told,
+// and left out until somebody takes it in.
+static void test_host_that_moves_others(void **state)
+{
+    struct odd o;
+    const struct node *host[4];
+    (void)state;
+    hidden(&o, "ft3-8-4");
+    o.r.opts.engine = ROUTE_SSSP;
+    for (unsigned i = 0; i < 4; i++) {
+        host[i] = nth(&o, ROLE_HOST, 5 + 11 * i);
+        coming[host[i]->host] = true;
+        all_links(&o, host[i], false);
+    }
+    begin(&o);
+    accept(&o);
+    const struct fabric *small = fabric_ref(now(&o).known);
+    for (unsigned i = 0; i < 4; i++) {
+        all_links(&o, host[i], true);
+        settle(&o);
+        assert_false(has(now(&o).known, host[i]->guid));
+        assert_int_equal(moved_entries(&o, small), 0);
+        assert_int_equal(findings_of(&o, "blueprint-growth"), 1);
+    }
+    restart_in_peace(&o);
+    ask(&o, SM_BLUEPRINT_ACCEPT, NULL);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(has(now(&o).known, host[i]->guid));
+    assert_true(moved_entries(&o, small) > 0);
+    assert_int_equal(findings_of(&o, "blueprint-growth"), 0);
+    fabric_unref(small);
+    done(&o);
+}
+
 static void test_new_trunk(void **state)
 {
     struct odd o;
@@ -667,6 +701,7 @@ int main(void)
         cmocka_unit_test(test_learning),
         cmocka_unit_test(test_growth),
         cmocka_unit_test(test_new_hosts),
+        cmocka_unit_test(test_host_that_moves_others),
         cmocka_unit_test(test_new_trunk),
         cmocka_unit_test(test_moved_cable),
         cmocka_unit_test(test_replaced),
