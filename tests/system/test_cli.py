@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft against a real weftd on a simulated fabric: every command, every format, every exit code."""
-import csv
-import io
 import json
 import os
 import pathlib
@@ -14,7 +12,7 @@ import subprocess
 
 import pytest
 
-from weftlib import Daemon, need_programs, wait_for, weft, weft_on_terminal
+from weftlib import Daemon, js, need_programs, ok, rows, wait_for, weft
 
 pytestmark = need_programs()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -72,17 +70,6 @@ def small(small_file):
         yield daemon.up()
 
 
-def ok(r):
-    assert (r.rc, r.err) == (0, ""), r
-    return r.out
-
-
-def rows(out):
-    table = list(csv.reader(io.StringIO(out)))
-    assert all(len(r) == len(table[0]) for r in table)
-    return [dict(zip(table[0], r)) for r in table[1:]]
-
-
 def nodes_of(d, **want):
     return [n for n in d.get("/fabrics/default/nodes?limit=10000")["items"] if all(n[k] == v for k, v in want.items())]
 
@@ -134,14 +121,14 @@ def test_lists(d, command, title):
 
 
 def test_counts(d):
-    status = json.loads(ok(d.weft("status", "-o", "json")))["fabrics"][0]
-    assert len(json.loads(ok(d.weft("node", "-o", "json")))) == status["nodes"] == 268
-    assert len(json.loads(ok(d.weft("link", "-o", "json")))) == status["links"]
-    assert len(json.loads(ok(d.weft("node", "--role", "leaf", "-o", "json")))) == 8
-    assert len(json.loads(ok(d.weft("node", "--name", "RAIL3", "-o", "json")))) == 1
-    assert len(json.loads(ok(d.weft("node", "--limit", "7", "-o", "json")))) == 7
-    assert len(json.loads(ok(d.weft("node", "not role=host", "-o", "json")))) == 12
-    assert len(json.loads(ok(d.weft("link", "gpu-0001:3", "-o", "json")))) == 1
+    status = js(d.weft("status", "-o", "json"))["fabrics"][0]
+    assert len(js(d.weft("node", "-o", "json"))) == status["nodes"] == 268
+    assert len(js(d.weft("link", "-o", "json"))) == status["links"]
+    assert len(js(d.weft("node", "--role", "leaf", "-o", "json"))) == 8
+    assert len(js(d.weft("node", "--name", "RAIL3", "-o", "json"))) == 1
+    assert len(js(d.weft("node", "--limit", "7", "-o", "json"))) == 7
+    assert len(js(d.weft("node", "not role=host", "-o", "json"))) == 12
+    assert len(js(d.weft("link", "gpu-0001:3", "-o", "json"))) == 1
 
 
 def test_first_column_is_the_guid(d):
@@ -184,16 +171,16 @@ def test_node_names(d):
     words = [guid, guid.upper().replace("0X", "0x"), plain, "S-" + plain, ":".join(plain[i:i + 4] for i in (0, 4, 8, 12)),
              "0x" + plain.lstrip("0"), str(node["lid"]), node["name"], "gpu-0002:3"]
     for word in words:
-        assert json.loads(ok(d.weft("node", word, "-o", "json")))["guid"] == guid, word
+        assert js(d.weft("node", word, "-o", "json"))["guid"] == guid, word
         assert rows(ok(d.weft("port", word, "-o", "csv")))[0]["node_guid"] == guid, word
-    one = json.loads(ok(d.weft("node", guid, "-o", "json")))
+    one = js(d.weft("node", guid, "-o", "json"))
     assert [p["num"] for p in one["ports"]] == [1] and one["ports"][0]["peer"] == "leaf-su01-rail3"
     assert "\nPORT" in ok(d.weft("node", guid))
     assert len(rows(ok(d.weft("node", "gpu-0002", "-o", "csv")))) == 8  # part of several names: the list
 
 
 def test_port(d):
-    assert json.loads(ok(d.weft("port", "leaf-su01-rail0", "33", "-o", "json")))["num"] == 33
+    assert js(d.weft("port", "leaf-su01-rail0", "33", "-o", "json"))["num"] == 33
     assert re.search("^state +active$", ok(d.weft("port", "leaf-su01-rail0", "33")), re.M)
     assert rows(ok(d.weft("port", "leaf-su01-rail0", "33", "-o", "csv")))[0]["peer"].startswith("spine")
 
@@ -247,7 +234,7 @@ def test_ambiguous(small):
 # --- routes ---
 
 def test_route_show(d):
-    out = json.loads(ok(d.weft("route", "show", "gpu-0001:3", "gpu-0030:4", "-o", "json")))
+    out = js(d.weft("route", "show", "gpu-0001:3", "gpu-0030:4", "-o", "json"))
     assert out["reached"] and [h["hop"] for h in out["hops"]] == list(range(1, len(out["hops"]) + 1))
     assert out["hops"][0]["name"] == "gpu-0001 mlx5_3" and out["hops"][-1]["name"] == "gpu-0030 mlx5_4"
     table = ok(d.weft("route", "show", "gpu-0001:3", "gpu-0030:4")).splitlines()
@@ -273,7 +260,7 @@ def tmp_env(tmp_path):
 
 def test_route_compute(small_file, tmp_env, tmp_path):
     for what in ("rail-64", small_file):
-        r = json.loads(ok(weft("route", "compute", what, "-o", "json", env=tmp_env)))
+        r = js(weft("route", "compute", what, "-o", "json", env=tmp_env))
         assert KEYS <= r.keys() and r["verify"]["ok"] is True and "lft" not in r
         out = ok(weft("route", "compute", what, env=tmp_env))
         assert out.startswith(f"{what}  ") and "proved" in out
@@ -285,11 +272,11 @@ def test_route_compute(small_file, tmp_env, tmp_path):
 
 
 def test_route_compute_failed_elements(small_file, tmp_env):
-    r = json.loads(ok(weft("route", "compute", "rail-256", "--fail", "random:1:7", "-o", "json", env=tmp_env)))
-    again = json.loads(ok(weft("route", "compute", "rail-256", "--fail", "random:1:7", "-o", "json", env=tmp_env)))
+    r = js(weft("route", "compute", "rail-256", "--fail", "random:1:7", "-o", "json", env=tmp_env))
+    again = js(weft("route", "compute", "rail-256", "--fail", "random:1:7", "-o", "json", env=tmp_env))
     assert r["verify"]["ok"] and r["changed"]["entries"] > 0 and r["changed"] == again["changed"]
-    r = json.loads(ok(weft("route", "compute", small_file, "--fail", "leaf-1[3]", "--fail=leaf-1[4]", "-o", "json",
-                           env=tmp_env)))
+    r = js(weft("route", "compute", small_file, "--fail", "leaf-1[3]", "--fail=leaf-1[4]", "-o", "json",
+                           env=tmp_env))
     assert r["verify"]["disconnected"] > 0
 
 
@@ -315,7 +302,7 @@ def test_route_show_follows_each_lid_of_a_port():
 
 
 def test_route_compute_on_the_running_fabric(d):
-    r = json.loads(ok(d.weft("route", "compute", "-o", "json")))
+    r = js(d.weft("route", "compute", "-o", "json"))
     assert r["verify"]["ok"] and KEYS <= r.keys()
 
 
@@ -386,23 +373,23 @@ def test_route_compute_killed_itself(tmp_path):
 
 def test_reroute_and_resweep(d):
     for command in (("reroute", "--apply"), ("resweep",)):
-        r = json.loads(ok(d.weft(*command, "--wait", "100", "-o", "json")))
+        r = js(d.weft(*command, "--wait", "100", "-o", "json"))
         assert r["ok"] and r["cause"] == "operator"
         assert re.fullmatch(r"sweep #\d+ done in .*\n", ok(d.weft(*command, "--wait")))
-        asked = json.loads(ok(d.weft(*command, "-o", "json")))["sweep"]
+        asked = js(d.weft(*command, "-o", "json"))["sweep"]
         assert asked > r["id"]
         wait_for(lambda a=asked: d.weft("sweep", a).rc == 0, "the sweep that was asked for")
         out = ok(d.weft("sweep", asked))
         assert re.search(rf"^id +{asked}$", out, re.M) and "\nPHASE" in out
-        assert json.loads(ok(d.weft("sweep", asked, "-o", "json")))["phases"][0]["name"]
+        assert js(d.weft("sweep", asked, "-o", "json"))["phases"][0]["name"]
 
 
 def test_follow_and_sim_link(d):
-    last = json.loads(ok(d.weft("event", "--limit", "1", "-o", "json")))["id"]
+    last = js(d.weft("event", "--limit", "1", "-o", "json"))["id"]
     follow = subprocess.Popen([os.environ["WEFT"], "-s", str(d.socket), "event", "--follow", "-o", "json", "--kind",
                                "link-removed", "--limit", "1", "--since", str(last)], stdout=subprocess.PIPE, text=True)
     try:
-        links = len(json.loads(ok(d.weft("link", "-o", "json"))))
+        links = len(js(d.weft("link", "-o", "json")))
         assert ok(d.weft("sim", "link", "down", "leaf-su01-rail0", "33")) == "leaf-su01-rail0[33] lost its cable\n"
         out, _ = follow.communicate(timeout=100)
     finally:
@@ -410,24 +397,24 @@ def test_follow_and_sim_link(d):
         follow.wait()
     event = json.loads(out)
     assert follow.returncode == 0 and event["kind"] == "link-removed" and "leaf-su01-rail0[33]" in event["text"]
-    wait_for(lambda: len(json.loads(ok(d.weft("link", "-o", "json")))) == links - 1, "the link to go")
+    wait_for(lambda: len(js(d.weft("link", "-o", "json"))) == links - 1, "the link to go")
     assert event in [json.loads(x) for x in ok(d.weft("event", "--since", event["id"] - 1, "-o", "json")).splitlines()]
     last = ok(d.weft("event", "--kind", "link-removed", "--limit", "1", "-o", "csv"))
     assert rows(last)[0]["id"] == str(event["id"])
-    assert json.loads(ok(d.weft("sim", "link", "up", "leaf-su01-rail0", "33", "-o", "json")))["ok"] is True
-    wait_for(lambda: len(json.loads(ok(d.weft("link", "-o", "json")))) == links, "the link to return")
+    assert js(d.weft("sim", "link", "up", "leaf-su01-rail0", "33", "-o", "json"))["ok"] is True
+    wait_for(lambda: len(js(d.weft("link", "-o", "json"))) == links, "the link to return")
 
 
 def test_last_change(d):
     """What happened, and what was done about it: in the status, in the sweep's events, and the same over REST."""
-    links = len(json.loads(ok(d.weft("link", "-o", "json"))))
+    links = len(js(d.weft("link", "-o", "json")))
     ok(d.weft("sim", "link", "down", "leaf-su01-rail1", "34"))
-    wait_for(lambda: len(json.loads(ok(d.weft("link", "-o", "json")))) == links - 1, "the link to go")
+    wait_for(lambda: len(js(d.weft("link", "-o", "json"))) == links - 1, "the link to go")
     change = d.get("/fabrics/default")["last_change"]
     assert "leaf-su01-rail1[34]" in change["text"] and change["lft_blocks_set"] > 0 and change["mads"] > 0
     line = re.search(r"^  change   \d+ s ago: (.*)$", ok(d.weft("status")), re.M)[1]
     assert change["text"] in line and f"{change['lft_blocks_set']} block" in line and f"weft sweep {change['sweep']})" in line
-    sweep = json.loads(ok(d.weft("sweep", change["sweep"], "-o", "json")))
+    sweep = js(d.weft("sweep", change["sweep"], "-o", "json"))
     assert [e["text"] for e in sweep["events"] if e["kind"] == "link-removed"] == [change["text"]]
     assert sweep["links_removed"] == 1
     assert "link-removed" in ok(d.weft("sweep", change["sweep"]))
@@ -479,16 +466,16 @@ def test_follow_survives_a_restart():
 def test_sim_node_and_loss(small):
     out = ok(small.weft("sim", "node", "reboot", "single mlx5_0"))
     assert out == "single mlx5_0 reboots\n"
-    assert json.loads(ok(small.weft("sim", "node", "kill", "other mlx5_0", "-o", "json")))["ok"] is True
+    assert js(small.weft("sim", "node", "kill", "other mlx5_0", "-o", "json"))["ok"] is True
     assert "answers again" in ok(small.weft("sim", "node", "revive", "other mlx5_0"))
     assert ok(small.weft("sim", "loss", "5%")) == "5 % of all datagrams are lost, at every device\n"
-    assert json.loads(ok(small.weft("sim", "loss", "0", "-o", "json")))["ok"] is True
+    assert js(small.weft("sim", "loss", "0", "-o", "json"))["ok"] is True
 
 
 def test_api(d):
-    assert json.loads(ok(d.weft("api", "get", "/status")))["version"]
-    assert json.loads(ok(d.weft("api", "GET", "/api/v1/openapi.json")))["openapi"].startswith("3.1")
-    assert "sweep" in json.loads(ok(d.weft("api", "POST", "/fabrics/default/resweep")))
+    assert js(d.weft("api", "get", "/status"))["version"]
+    assert js(d.weft("api", "GET", "/api/v1/openapi.json"))["openapi"].startswith("3.1")
+    assert "sweep" in js(d.weft("api", "POST", "/fabrics/default/resweep"))
     assert ok(d.weft("api", "GET", "/fabrics/default/nodes?format=csv&limit=2")).count("\n") == 3
     r = d.weft("api", "POST", "/fabrics/default/sim/loss", '{"loss": 7}')
     assert r.rc == 2 and "loss" in r.err

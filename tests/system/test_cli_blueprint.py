@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from weftlib import Daemon, need_programs, wait_for, weft
+from weftlib import Daemon, js, need_programs, ok, wait_for, weft
 
 pytestmark = need_programs()
 CABLES = [f"leaf-su0{su}-rail{rail}[{33 + 8 * i + rail}]" for su in (1, 2) for rail in range(4) for i in range(2)]
@@ -16,15 +16,6 @@ CABLES = [f"leaf-su0{su}-rail{rail}[{33 + 8 * i + rail}]" for su in (1, 2) for r
 def d():
     with Daemon(simulate="rail-512") as daemon:
         yield daemon.up()
-
-
-def ok(r):
-    assert (r.rc, r.err) == (0, ""), r
-    return r.out
-
-
-def js(r):
-    return json.loads(ok(r))
 
 
 def blueprint(d):

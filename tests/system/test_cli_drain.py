@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft link drain, node drain and back, against a real weftd on a simulated fabric: a cable and a switch are swapped."""
-import json
 
 import pytest
 
-from weftlib import Daemon, need_programs, wait_for, weft
+from weftlib import Daemon, js, need_programs, ok, wait_for, weft
 
 pytestmark = need_programs()
 LEAF = "leaf-su01-rail0"
@@ -15,15 +14,6 @@ CABLE = f"{LEAF}[33]"
 def d():
     with Daemon(simulate="rail-256") as daemon:
         yield daemon.up()
-
-
-def ok(r):
-    assert (r.rc, r.err) == (0, ""), r
-    return r.out
-
-
-def js(r):
-    return json.loads(ok(r))
 
 
 def used(d, *names):

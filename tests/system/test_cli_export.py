@@ -1,17 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft export: what is written is read again by rules of its own."""
-import json
 import re
 
 import pytest
-from weftlib import Daemon, need_programs, wait_for, weft
+from weftlib import Daemon, js, need_programs, ok, wait_for, weft
 
 pytestmark = need_programs()
-
-
-def ok(r):
-    assert r.rc == 0 and r.err == "", r
-    return r.out
 
 
 def expand(hosts):
@@ -83,7 +77,7 @@ def test_a_file_stays_when_there_is_nothing_to_write(tmp_path):
 
 
 def test_graph():
-    d = json.loads(ok(weft("export", "json", "rail-64")))
+    d = js(weft("export", "json", "rail-64"))
     ids = [n["id"] for n in d["nodes"]]
     assert len(set(ids)) == len(ids) and d["multigraph"] and not d["directed"]
     assert all(x["source"] in set(ids) and x["target"] in set(ids) for x in d["links"])
@@ -94,7 +88,7 @@ def test_of_a_running_fabric():
     with Daemon(simulate="rail-128") as daemon:
         d = daemon.up()
         def nodes():
-            return json.loads(ok(d.weft("export", "json")))["nodes"]
+            return js(d.weft("export", "json"))["nodes"]
         before, had = ok(d.weft("export", "slurm")), nodes()
         for k in range(8):
             ok(d.weft("sim", "link", "down", f"gpu-0003 mlx5_{k}[1]"))

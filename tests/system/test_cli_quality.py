@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft route quality and route job, of a running fabric through its changes and of fabrics by name."""
-import csv
-import io
-import json
 import random
 
-from weftlib import Daemon, need_programs, wait_for, weft
+from weftlib import Daemon, js, need_programs, ok, rows, wait_for, weft
 
 pytestmark = need_programs()
 FLOWS = ("same_rail_shift", "slot_shift", "ring", "shift", "permutation")
 
 
-def ok(r):
-    assert r.rc == 0 and r.err == "", r
-    return r.out
-
-
 def quality(d):
-    return json.loads(ok(d.weft("route", "quality", "-o", "json")))
+    return js(d.weft("route", "quality", "-o", "json"))
 
 
 def test_of_a_running_fabric():
@@ -53,18 +45,18 @@ def strip(q):
 
 
 def test_of_a_fabric_by_name():
-    r = json.loads(ok(weft("route", "quality", "rail-64", "-o", "json")))
+    r = js(weft("route", "quality", "rail-64", "-o", "json"))
     assert "one scalable unit" in r["quality"]["ring"]["absent"] and r["quality"]["ring"]["mean"] is None
     assert r["quality_before"] is None and r["quality"]["units"] == 1
     out = ok(weft("route", "quality", "ft3-8-4", "--fail", "random:10:1"))
     assert "BEFORE" in out and "IDEAL" not in out
-    rows = list(csv.DictReader(io.StringIO(ok(weft("route", "quality", "ft3-8-4", "-o", "csv")))))
-    assert [x["pattern"] for x in rows] == ["same_rail_shift", "slot_shift", "ring", "alltoall", "shift", "permutation"]
-    assert float(rows[0]["mean"]) == 1 and rows[0]["max_load"] == "1"
+    patterns = rows(ok(weft("route", "quality", "ft3-8-4", "-o", "csv")))
+    assert [x["pattern"] for x in patterns] == ["same_rail_shift", "slot_shift", "ring", "alltoall", "shift", "permutation"]
+    assert float(patterns[0]["mean"]) == 1 and patterns[0]["max_load"] == "1"
 
 
 def test_in_route_compute():
-    r = json.loads(ok(weft("route", "compute", "ft3-8-4", "--fail", "random:10:1", "-o", "json")))
+    r = js(weft("route", "compute", "ft3-8-4", "--fail", "random:10:1", "-o", "json"))
     for name in FLOWS:
         assert 0 < r["quality"][name]["worst"] <= r["quality"][name]["mean"] <= r["quality_before"][name]["mean"] <= 1
     assert r["quality"]["alltoall"]["max_over_mean"] > r["quality_before"]["alltoall"]["max_over_mean"]
@@ -73,7 +65,7 @@ def test_in_route_compute():
 
 
 def job(hosts, *what, **more):
-    return json.loads(ok(weft("route", "job", hosts, *what, "-o", "json", **more)))
+    return js(weft("route", "job", hosts, *what, "-o", "json", **more))
 
 
 def test_a_job(tmp_path):
@@ -107,12 +99,12 @@ def test_a_job_of_nobody(tmp_path):
 def test_a_job_on_a_running_fabric():
     with Daemon(simulate="rail-256") as daemon:
         d = daemon.up()
-        r = json.loads(ok(d.weft("route", "job", "gpu-[0001-0032]", "-o", "json")))
+        r = js(d.weft("route", "job", "gpu-[0001-0032]", "-o", "json"))
         assert r["adapters"] == 256 and r["engine"] and r["alltoall"]["worst"] == 1
         ok(d.weft("sim", "link", "down", "leaf-su01-rail0[40]"))
 
         def held_back():
-            a = json.loads(ok(d.weft("route", "job", "gpu-[0001-0032]", "-o", "json")))["alltoall"]
+            a = js(d.weft("route", "job", "gpu-[0001-0032]", "-o", "json"))["alltoall"]
             return a if a["worst"] < 1 else None
         links = wait_for(held_back, "a fuller cable")["links"]
         assert links and all("leaf-su01-rail0" in (x["name"], x["to"]) for x in links)
@@ -124,7 +116,7 @@ def test_a_file_that_is_not_there():
 
 
 def test_a_job_on_uneven_rails_blames_nobody_where_nothing_is_held_back():
-    r = json.loads(ok(weft("route", "job", "gpu-[0001-0032]", "ft3-16-4", "--fail", "leaf-p01-01[1]", "-o", "json")))
+    r = js(weft("route", "job", "gpu-[0001-0032]", "ft3-16-4", "--fail", "leaf-p01-01[1]", "-o", "json"))
     assert r["adapters"] == 255  # one rail is smaller than the others
     for name in ("rail_alltoall", "alltoall"):
         assert r[name]["worst"] == 1 and r[name]["blamed"] == 0 and r[name]["links"] == [], name

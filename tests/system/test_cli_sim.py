@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft sim: every verb on a real weftd, words and options as people type them, refusals in words."""
-import json
 import re
 
 import pytest
 
-from weftlib import Daemon, need_programs, wait_for
+from weftlib import Daemon, js, need_programs, ok, wait_for
 
 pytestmark = need_programs()
 LEAF = "leaf-su01-rail0"
@@ -15,11 +14,6 @@ LEAF = "leaf-su01-rail0"
 def d():
     with Daemon(simulate="rail-64") as daemon:
         yield daemon.up()
-
-
-def ok(r):
-    assert (r.rc, r.err) == (0, ""), r
-    return r.out
 
 
 # In an order that leaves the fabric usable.
@@ -76,7 +70,7 @@ def test_verbs(d):
         assert ok(d.weft("sim", *command)) == said + "\n", command
         last = d.get("/events?newest=1&limit=1&kind=operator-action")["items"][0]
         assert last["text"].endswith(f"simulator: {said}")
-    assert json.loads(ok(d.weft("sim", "loss", "0", "-o", "json"))) == {"ok": True, "text": "no datagrams are lost"}
+    assert js(d.weft("sim", "loss", "0", "-o", "json")) == {"ok": True, "text": "no datagrams are lost"}
 
 
 def test_every_verb_is_reached(d):
@@ -123,13 +117,13 @@ def test_show(d):
     out = ok(d.weft("sim", "show"))
     assert re.search(r"^mads +[\d,]+$", out, re.M)
     assert re.search(r"^gpu-0007 mlx5_7 .* standby +1 ", out, re.M)
-    assert json.loads(ok(d.weft("sim", "show", "-o", "json")))["managers"][0]["priority"] == 1
+    assert js(d.weft("sim", "show", "-o", "json"))["managers"][0]["priority"] == 1
     # The manager hears of it and says so.
     seen = r"^  other SM standby, priority 1: ranks below weft \(8\), gpu-0007 mlx5_7\[1\], LID \d+, 0x[0-9a-f]{16}, heard \d+ s ago$"
     wait_for(lambda: re.search(seen, ok(d.weft("status")), re.M), "other SM")
     ok(d.weft("sim", "sm", "remove", "gpu-0007 mlx5_7"))
     wait_for(lambda: "other SM" not in ok(d.weft("status")), "other SM gone")
-    assert json.loads(ok(d.weft("sim", "show", "-o", "json")))["managers"] == []
+    assert js(d.weft("sim", "show", "-o", "json"))["managers"] == []
 
 
 def test_not_simulated(tmp_path):
@@ -147,10 +141,10 @@ def test_groups_and_watch():
         assert "  SA " not in ok(daemon.weft("status"))
         ok(daemon.weft("sim", "hosts", "on"))
         wait_for(lambda: daemon.get("/fabrics/default/sim")["hosts"]["joined"] == 64, "all hosts to join")
-        groups = json.loads(ok(daemon.weft("group", "-o", "json")))
+        groups = js(daemon.weft("group", "-o", "json"))
         assert [g["members"] for g in groups if g["mgid"] == "ff12:401b:ffff::ffff:ffff"] == [64]
         assert "0xc0" in ok(daemon.weft("group"))
-        one = json.loads(ok(daemon.weft("group", "ff12:401b:ffff::ffff:ffff", "-o", "json")))
+        one = js(daemon.weft("group", "ff12:401b:ffff::ffff:ffff", "-o", "json"))
         assert len(one["member"]) == one["members"] == 64
         assert re.search(r"^0x[0-9a-f]{16}  gpu-0001 mlx5_0 ", ok(daemon.weft("group", "ff12:401b:ffff::ffff:ffff")), re.M)
         r = daemon.weft("group", "nonsense")

@@ -1,25 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft whatif: what is predicted is what happens; verdicts, additions, what makes no sense, too much of it."""
-import csv
-import io
 import json
 
 import pytest
 
 import rig
-from weftlib import Daemon, need_programs, wait_for, weft
+from weftlib import Daemon, js, need_programs, ok, rows, wait_for, weft
 
 pytestmark = need_programs()
 DUMPS = rig.SHARED / "fabrics/ibnetdiscover"
 
 
-def ok(r, rc=0):
-    assert r.rc == rc and r.err == "", r
-    return r.out
-
-
 def ask(*what, rc=0, by=weft):
-    return json.loads(ok(by("whatif", *what, "-o", "json"), rc))
+    return js(by("whatif", *what, "-o", "json"), rc)
 
 
 def figures(quality):
@@ -27,7 +20,7 @@ def figures(quality):
 
 
 def live_quality(d):
-    return json.loads(ok(d.weft("route", "quality", "-o", "json")))["quality"]
+    return js(d.weft("route", "quality", "-o", "json"))["quality"]
 
 
 def last_sweep(d, after):
@@ -85,13 +78,13 @@ def test_a_job_under_failures():
     with Daemon(simulate="rail-256") as daemon:
         d = daemon.up()
         hosts = "gpu-[0001-0032]"
-        before = json.loads(ok(d.weft("route", "job", hosts, "-o", "json")))
-        after = json.loads(ok(d.weft("route", "job", hosts, "--fail", "leaf-su01-rail0[40]", "-o", "json")))
+        before = js(d.weft("route", "job", hosts, "-o", "json"))
+        after = js(d.weft("route", "job", hosts, "--fail", "leaf-su01-rail0[40]", "-o", "json"))
         assert before["alltoall"]["worst"] == 1 > after["alltoall"]["worst"]
         ok(d.weft("sim", "link", "down", "leaf-su01-rail0[40]"))
 
         def moved():
-            r = json.loads(ok(d.weft("route", "job", hosts, "-o", "json")))
+            r = js(d.weft("route", "job", hosts, "-o", "json"))
             return r if r["alltoall"]["worst"] < 1 else None
         real = wait_for(moved, "the detour")
         for name in ("ring", "tree", "rail_alltoall", "alltoall"):
@@ -132,8 +125,7 @@ def test_words_are_told():
     out = ok(weft("whatif", "--fail", "leaf-su01-rail0", "rail-512"), 1).splitlines()
     assert out[0].startswith("NOT SAFE: cuts off 32 adapter ports of 32 hosts (0 wholly)")
     assert "gpu-0001 mlx5_0" in "".join(out) and "and 12 more" in "".join(out)
-    rows = list(csv.DictReader(io.StringIO(ok(weft("whatif", "--fail", "spine-01", "rail-512", "-o", "csv")))))
-    values = {x["key"]: x["value"] for x in rows}
+    values = {x["key"]: x["value"] for x in rows(ok(weft("whatif", "--fail", "spine-01", "rail-512", "-o", "csv")))}
     assert values["verdict"] == "safe" and float(values["before.quality.alltoall.mean"]) == 1
     assert int(values["after.changed.mads"]) > 0
 
@@ -195,7 +187,7 @@ def test_what_is_lost_counts():
 
 
 def test_computed_anew_beside_repaired():
-    r = json.loads(ok(weft("route", "compute", "rail-512", "--fail", "random:5:7", "-o", "json")))
+    r = js(weft("route", "compute", "rail-512", "--fail", "random:5:7", "-o", "json"))
     changed = ask("--fail", "random:5:7", "rail-512")["after"]["changed"]
     assert r["changed"] == {k: changed[k] for k in ("entries", "blocks", "switches", "paths")}
     assert r["changed"]["paths"] > 0

@@ -8,7 +8,9 @@
 The programs are found in $WEFTD and $WEFT; need_programs() skips where they are not set.
 """
 import collections
+import csv
 import http.client
+import io
 import json
 import os
 import pathlib
@@ -63,6 +65,23 @@ def weft(*args, socket_path=None, env=None, uid=None, stdout=subprocess.PIPE, ti
     r = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment,
                        timeout=timeout, encoding="utf-8", errors="surrogateescape")
     return Result(r.returncode, r.stdout, r.stderr)
+
+
+def ok(r, rc=0):
+    """What a command printed that ended so and had nothing to complain of."""
+    assert (r.rc, r.err) == (rc, ""), r
+    return r.out
+
+
+def js(r, rc=0):
+    return json.loads(ok(r, rc))
+
+
+def rows(text):
+    """Lines of CSV, each a dict by the titles."""
+    table = list(csv.reader(io.StringIO(text)))
+    assert all(len(r) == len(table[0]) for r in table)
+    return [dict(zip(table[0], r)) for r in table[1:]]
 
 
 def weft_on_terminal(*args, socket_path=None, env=None, columns=100, timeout=DEADLINE):
