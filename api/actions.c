@@ -62,18 +62,29 @@ void answer_unmanaged(struct request *r)
                        v->src->down ? v->src->down : "there is no port");
 }
 
+int64_t next_sweep(const struct view *v)
+{
+    struct sm_status st;
+    sm_get_status(v->src->sm, &st);
+    return (int64_t)st.sweeps + (st.sweeping ? 2 : 1);
+}
+
+const char *user_text(const struct request *r, char ret[USER_TEXT])
+{
+    snprintf(ret, USER_TEXT, "user id %u", (unsigned)r->uid);
+    return ret;
+}
+
 void post_resweep(struct request *r)
 {
     struct view *v = r->view;
-    struct sm_status st;
 
     if (v->src->sm == NULL) {
         answer_unmanaged(r);
         return;
     }
-    sm_get_status(v->src->sm, &st);
+    int64_t id = next_sweep(v);
     audit_action(r, "", "the whole fabric is looked at again");
     sm_resweep(v->src->sm, "operator", false);
-    answer_struct(r, 202, &schema_sweep_asked,
-                  &(struct asked_row){(int64_t)st.sweeps + (st.sweeping ? 2 : 1)});
+    answer_struct(r, 202, &schema_sweep_asked, &(struct asked_row){id});
 }

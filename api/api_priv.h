@@ -306,6 +306,9 @@ void audit_action(struct request *r, const char *subject, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 void answer_unmanaged(struct request *r); // the fabric has no manager: why not
+int64_t next_sweep(const struct view *v); // id of the one that takes up what is asked for now
+#define USER_TEXT 24
+const char *user_text(const struct request *r, char ret[USER_TEXT]); // who asks, as it is kept
 
 // --- blueprint.c ---
 struct blueprint_change;

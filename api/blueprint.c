@@ -9,7 +9,6 @@
 #include "api/blueprint.h"
 #include "fabric/compare.h"
 #include "lib/xalloc.h"
-#include "sm/drain.h"
 
 // --- bodies ---
 
@@ -84,14 +83,12 @@ struct blueprint_row {
     struct items differences;
 };
 #define ROW(f) offsetof(struct blueprint_row, f)
-static const char *const states[] = {"learning", "accepted", NULL};
-static const char *const ops[] = {"none", "accept", "learn", "set", "strike", "reroute", NULL};
 static const struct field blueprint_fields[] = {
     {.name = "state",
      .type = FIELD_STR,
      .at = ROW(state),
      "learning: what is seen becomes part of it. accepted: it is fixed, but for new hosts on its leaves",
-     .name_of = states},
+     .name_of = blueprint_states},
     {.name = "since",
      .type = FIELD_TIME,
      .at = ROW(since),
@@ -102,7 +99,7 @@ static const struct field blueprint_fields[] = {
      .type = FIELD_STR,
      .at = ROW(asked),
      "what is asked for and not done yet",
-     .name_of = ops},
+     .name_of = blueprint_ops},
     {.name = "nodes", .type = FIELD_INT, .at = ROW(nodes), "nodes of it"},
     {.name = "switches", .type = FIELD_INT, .at = ROW(switches), "of these switches"},
     {.name = "links", .type = FIELD_INT, .at = ROW(links), "cables of it"},
@@ -162,7 +159,7 @@ void get_blueprint(struct request *r)
                   &(struct blueprint_row){.state = sm_blueprint_state_name(b.state),
                                           .since = b.since_wall_ns,
                                           .by = b.by[0] ? b.by : NULL,
-                                          .asked = ops[b.asked],
+                                          .asked = blueprint_ops[b.asked],
                                           .nodes = b.known->num_nodes,
                                           .switches = b.known->num_switches,
                                           .links = b.known->num_links,
@@ -192,21 +189,6 @@ static bool is_master(struct request *r, const struct view *v)
     return false;
 }
 
-static bool *drained_ports(const struct view *v)
-{
-    const struct sm_drain *d;
-    bool *drained = NULL;
-    for (unsigned i = 0; (d = sm_drain_nth(v->src->sm, i)) != NULL; i++) {
-        const struct node *n = fabric_by_guid(v->f, d->at.guid);
-        if (drained == NULL)
-            drained = xcalloc(v->f->num_ports + 1, sizeof(bool));
-        for (unsigned num = 1; n != NULL && num <= n->num_ports; num++)
-            if (d->at.port == 0 || d->at.port == num)
-                drained[fabric_port_at(v->f, n, num).i] = true;
-    }
-    return drained;
-}
-
 static struct blueprint_change *change_of(struct request *r, enum sm_blueprint_op op, struct view **ret_view)
 {
     struct sm_blueprint b;
@@ -221,8 +203,7 @@ static struct blueprint_change *change_of(struct request *r, enum sm_blueprint_o
     x->op = op;
     x->state = b.state;
     x->dry_run = json_is_true(json_object_get(r->json, "dry_run"));
-    x->drained = drained_ports(v);
-    snprintf(x->by, sizeof(x->by), "user id %u", (unsigned)r->uid);
+    user_text(r, x->by);
     *ret_view = v;
     return x;
 }
@@ -290,7 +271,6 @@ void blueprint_change_done(struct view *v, struct computation *c, struct bluepri
 {
     int64_t sweep = NO_INT;
     struct sm_blueprint b;
-    struct sm_status st;
     if (c->err.code != 0)
         return;
     if (!x->dry_run) {
@@ -300,9 +280,8 @@ void blueprint_change_done(struct view *v, struct computation *c, struct bluepri
                     "the blueprint has changed meanwhile; nothing is done, try it once more");
             return;
         }
-        sm_get_status(v->src->sm, &st);
+        sweep = next_sweep(v);
         sm_blueprint_ask(v->src->sm, x->op, x->given, x->by);
-        sweep = (int64_t)st.sweeps + (st.sweeping ? 2 : 1);
     }
     blueprint_change_render(c, x, sweep, &c->result);
 }
@@ -322,8 +301,7 @@ static void plan_reroute(struct request *r)
 void post_reroute(struct request *r)
 {
     struct view *v = r->view;
-    struct sm_status st;
-    char by[64];
+    char by[USER_TEXT];
     if (v->src->sm == NULL) {
         answer_unmanaged(r);
         return;
@@ -335,9 +313,7 @@ void post_reroute(struct request *r)
     if (!request_may(r, API_OPERATE) || !is_master(r, v))
         return;
     audit_action(r, "", "%s", said[SM_BLUEPRINT_REROUTE]);
-    sm_get_status(v->src->sm, &st);
-    snprintf(by, sizeof(by), "user id %u", (unsigned)r->uid);
-    sm_blueprint_ask(v->src->sm, SM_BLUEPRINT_REROUTE, NULL, by);
-    answer_struct(r, 202, &schema_reroute_asked,
-                  &(struct reroute_row){.sweep = (int64_t)st.sweeps + (st.sweeping ? 2 : 1)});
+    int64_t id = next_sweep(v);
+    sm_blueprint_ask(v->src->sm, SM_BLUEPRINT_REROUTE, NULL, user_text(r, by));
+    answer_struct(r, 202, &schema_reroute_asked, &(struct reroute_row){.sweep = id});
 }

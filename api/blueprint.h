@@ -19,7 +19,6 @@ struct blueprint_change {
     char *text, *name; // SM_BLUEPRINT_SET: a file and what it is called
     size_t len;
     char by[64];
-    bool *drained; // per port of the live fabric; NULL: none
     // out
     const struct fabric *given, *next; // to be asked for; what it would become
     struct blueprint_compare *change; // the blueprint beside the next one: missing is dropped, extra is added
@@ -29,14 +28,15 @@ struct blueprint_change {
     size_t num_warnings;
     struct blueprint_routes *routes; // NULL: not computed
 };
-// On a worker. c->routing.blueprint is the blueprint, c->f what is there, c->tables what is in force; fills
-// what is out, or c->err.
+// On a worker. c->routing.blueprint is the blueprint, c->f what is there, c->tables and
+// c->routing.drain are what is in force; fills what is out, or c->err.
 void blueprint_change_run(struct computation *c, struct blueprint_change *x, struct par *par);
 // Appends an object of schema_blueprint_change. sweep: NO_INT when nothing was asked for.
 void blueprint_change_render(const struct computation *c, const struct blueprint_change *x, int64_t sweep,
                              struct buf *b);
 void blueprint_change_free(struct blueprint_change *x); // NULL is fine
 extern const struct schema schema_blueprint_change, schema_blueprint_item;
+extern const char *const blueprint_ops[], *const blueprint_states[]; // by enum
 
 struct blueprint_item_row {
     const char *kind, *text;

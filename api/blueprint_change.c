@@ -39,7 +39,6 @@ void blueprint_change_free(struct blueprint_change *x)
     free(x->element);
     free(x->text);
     free(x->name);
-    free(x->drained);
     fabric_unref(x->given);
     fabric_unref(x->next);
     blueprint_compare_free(x->change);
@@ -244,9 +243,11 @@ static int next_tables(const struct computation *c, const struct blueprint_chang
     }
     if (rc == 0) {
         struct whatif_base b = {.opts = o};
+        bool *drained = whatif_in_force(c->f, r);
         rc = route_base_new(made_for, &ideal, &o, &b.base, e);
         if (rc == 0)
-            rc = whatif_repair(&b, c->f, x->drained, par, ret, e);
+            rc = whatif_repair(&b, c->f, drained, par, ret, e);
+        free(drained);
         route_base_free(b.base);
         if (rc == 0 && x->op == SM_BLUEPRINT_REROUTE)
             snprintf(ret->why, sizeof(ret->why), "%s", ideal.why);
@@ -460,10 +461,10 @@ struct change_row {
     const struct routes_row *routes;
 };
 #define CHANGE(f) offsetof(struct change_row, f)
-static const char *const ops[] = {"none", "accept", "learn", "set", "strike", "reroute", NULL};
-static const char *const states[] = {"learning", "accepted", NULL};
+const char *const blueprint_ops[] = {"none", "accept", "learn", "set", "strike", "reroute", NULL};
+const char *const blueprint_states[] = {"learning", "accepted", NULL};
 static const struct field change_fields[] = {
-    {.name = "op", .type = FIELD_STR, .at = CHANGE(op), "what was asked for", .name_of = ops},
+    {.name = "op", .type = FIELD_STR, .at = CHANGE(op), "what was asked for", .name_of = blueprint_ops},
     {.name = "dry_run", .type = FIELD_BOOL, .at = CHANGE(dry_run), "only looked at"},
     {.name = "sweep",
      .type = FIELD_INT,
@@ -474,12 +475,12 @@ static const struct field change_fields[] = {
      .type = FIELD_STR,
      .at = CHANGE(state),
      "of the blueprint afterwards",
-     .name_of = states},
+     .name_of = blueprint_states},
     {.name = "state_before",
      .type = FIELD_STR,
      .at = CHANGE(state_before),
      "when it was asked for",
-     .name_of = states},
+     .name_of = blueprint_states},
     {.name = "nodes", .type = FIELD_INT, .at = CHANGE(nodes), "that it has afterwards"},
     {.name = "switches", .type = FIELD_INT, .at = CHANGE(switches), "of these"},
     {.name = "links", .type = FIELD_INT, .at = CHANGE(links), "that it has afterwards"},
@@ -549,7 +550,7 @@ void blueprint_change_render(const struct computation *c, const struct blueprint
         fill_routes(x->routes, &routes);
     json_put_struct(
         b, &schema_blueprint_change,
-        &(struct change_row){.op = ops[x->op],
+        &(struct change_row){.op = blueprint_ops[x->op],
                              .state = sm_blueprint_state_name(sm_blueprint_state_after(x->op, x->state)),
                              .state_before = sm_blueprint_state_name(x->state),
                              .dry_run = x->dry_run,

@@ -272,14 +272,22 @@ static int dump_file(const struct fabric *f, const struct fabric_tables *t, cons
     return 0;
 }
 
-// Entries of switches that are still there; a failed switch's own table is nobody's concern.
+bool *compute_unwritten(const struct fabric *f, const struct fabric_edit *x, const struct reach_change *r)
+{
+    bool *unwritten = xcalloc(f->num_nodes + 1, sizeof(bool));
+    memcpy(unwritten, x->dead, x->f->num_nodes * sizeof(bool));
+    for (uint32_t i = 0; i < r->num_sw; i++)
+        unwritten[r->sw[i]] = true;
+    return unwritten;
+}
+
 void compute_compare(const struct fabric *f, const struct fabric_tables *a, const struct fabric_tables *b,
-                     const bool *dead, struct compute_changed *ret)
+                     const bool *unwritten, struct compute_changed *ret)
 {
     uint32_t lids = a->lids > b->lids ? a->lids : b->lids;
     for (uint32_t sw = 0; sw < a->num_switches && sw < b->num_switches; sw++) {
         int64_t before = ret->entries;
-        if (dead != NULL && dead[f->switch_node[sw]])
+        if (unwritten[f->switch_node[sw]])
             continue;
         for (uint32_t lid = 0; lid < lids; lid += LFT_BLOCK) {
             int64_t n = 0;
@@ -319,15 +327,11 @@ static int find_changed(struct run *r, const struct fabric *whole, const struct 
     struct reach_change reach;
     int rc = route_repair(whole, &r->base, f, &o, &repaired, &r->c->err);
     if (rc == 0) {
-        bool *lost = xcalloc(f->num_nodes + 1, sizeof(bool)); // nothing is written to what cannot be reached
         reach_compare(whole, f, r->edit.dead, &reach);
-        for (uint32_t i = 0; i < f->num_nodes; i++)
-            lost[i] = r->edit.dead[i];
-        for (uint32_t i = 0; i < reach.num_sw; i++)
-            lost[reach.sw[i]] = true;
-        compute_compare(f, r->base.tables, repaired.tables, lost, &r->changed);
+        bool *unwritten = compute_unwritten(f, &r->edit, &reach);
+        compute_compare(f, r->base.tables, repaired.tables, unwritten, &r->changed);
         reach_change_done(&reach);
-        free(lost);
+        free(unwritten);
         r->changed.paths = (int64_t)route_paths_moved(f, r->base.tables, repaired.tables, r->par);
     }
     tables_unref(repaired.tables);

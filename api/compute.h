@@ -14,7 +14,6 @@
 #include "routing/route.h"
 #include "sm/drain.h"
 
-#define COMPUTE_FAIL_MAX ELEMENTS_MAX
 #define COMPUTE_HOSTS_MAX 20000
 #define COMPUTE_BODY_MAX (2u << 20) // bytes of such a request: as many names
 #define COMPUTE_LFT_MAX (64u << 20)
@@ -69,10 +68,14 @@ void compute_verify(const struct fabric *f, const struct fabric_tables *t, const
 struct compute_changed {
     int64_t entries, blocks, switches, paths;
 };
-// Adds what differs, but for paths. Of the same switches; the tables of dead ones (per node; NULL: none)
-// count for nothing.
+// Per node of f, which is what x makes of its fabric: nothing is written to it, as it fails or cannot be
+// reached. The caller's to free.
+struct reach_change;
+bool *compute_unwritten(const struct fabric *f, const struct fabric_edit *x, const struct reach_change *r);
+// Adds what differs, but for paths. Of the same switches; tables that nothing is written to count for
+// nothing.
 void compute_compare(const struct fabric *f, const struct fabric_tables *a, const struct fabric_tables *b,
-                     const bool *dead, struct compute_changed *ret);
+                     const bool *unwritten, struct compute_changed *ret);
 
 void compute_run(struct computation *c, struct par *par); // any thread
 void compute_done(struct computation *c);                 // frees all but f

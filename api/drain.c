@@ -144,10 +144,7 @@ static const struct field effect_fields[] = {
      .type = FIELD_INT,
      .at = EFFECT(paths),
      "(leaf switch, destination) pairs whose route would change"},
-    {.name = "waves",
-     .type = FIELD_INT,
-     .at = EFFECT(waves),
-     "waves in which they would be written, without loss"},
+    {.name = "waves", .type = FIELD_INT, .at = EFFECT(waves), "waves in which they would be written"},
     {.name = "cables", .type = FIELD_INT, .at = EFFECT(cables), "cables that it is about, and that are up"},
     {.name = "ends", .type = FIELD_INT, .at = EFFECT(ends), "end ports that would have no other way"},
     {.name = "switches",
@@ -292,19 +289,6 @@ static void free_places(struct places *p)
     free(p->did);
 }
 
-static bool is_managed(struct request *r)
-{
-    const struct view *v = r->view;
-    if (v->src->sm != NULL)
-        return true;
-    if (v->src->offline != NULL)
-        answer_problem(r, 409, "fabric %s is a file; nothing carries traffic there", v->src->name);
-    else
-        answer_problem(r, 503, "fabric %s is not managed: %s", v->src->name,
-                       v->src->down ? v->src->down : "there is no port");
-    return false;
-}
-
 // Whether it may be many: a list of ports, a glob, fields.
 static bool is_many(const char *text)
 {
@@ -371,8 +355,10 @@ static bool places_of(struct request *r, bool undrain, struct places *p)
     struct sm_blueprint b;
     struct err e = {0}, other = {0};
 
-    if (!is_managed(r))
+    if (v->src->sm == NULL) {
+        answer_unmanaged(r);
         return false;
+    }
     *p = (struct places){.at = xcalloc(SM_DRAINS_MAX, sizeof(*p->at)),
                          .did = xcalloc(SM_DRAINS_MAX, sizeof(*p->did))};
     snprintf(p->name, sizeof(p->name), "%s", text);
@@ -418,31 +404,27 @@ static void answer_refused(struct request *r, int code, const struct err *e)
 static void answer_done(struct request *r, const struct places *p, bool changed, struct items items,
                         const char *text)
 {
-    struct sm_status st;
-    sm_get_status(r->view->src->sm, &st);
     const struct drained_item *only = items.n == 1 ? items.item : NULL;
-    answer_struct(
-        r, changed ? 202 : 200, &schema_drained,
-        &(struct drained_row){.changed = changed,
-                              .name = only != NULL ? only->name : p->name,
-                              .text = text,
-                              .items = items,
-                              .sweep = changed ? (int64_t)st.sweeps + (st.sweeping ? 2 : 1) : NO_INT});
+    answer_struct(r, changed ? 202 : 200, &schema_drained,
+                  &(struct drained_row){.changed = changed,
+                                        .name = only != NULL ? only->name : p->name,
+                                        .text = text,
+                                        .items = items,
+                                        .sweep = changed ? next_sweep(r->view) : NO_INT});
 }
 
 void post_drain(struct request *r)
 {
     struct places p;
     struct err e = {0};
-    char by[40], text[300];
+    char by[USER_TEXT], text[300];
     const char *reason = json_string_value(json_object_get(r->json, "reason"));
     struct sm *sm;
 
     if (!places_of(r, false, &p))
         return;
     sm = r->view->src->sm;
-    snprintf(by, sizeof(by), "user id %u", (unsigned)r->uid);
-    int rc = sm_drain_all(sm, p.at, p.n, by, reason != NULL ? reason : "", p.did, &e);
+    int rc = sm_drain_all(sm, p.at, p.n, user_text(r, by), reason != NULL ? reason : "", p.did, &e);
     if (rc < 0) {
         answer_refused(r, rc, &e);
         free_places(&p);
@@ -487,7 +469,7 @@ void post_undrain(struct request *r)
 {
     struct places p;
     struct err e = {0};
-    char by[40], text[300];
+    char by[USER_TEXT], text[300];
     size_t n = 0;
 
     if (!places_of(r, true, &p))
@@ -507,8 +489,7 @@ void post_undrain(struct request *r)
                                         .changed = d != NULL};
         n++;
     }
-    snprintf(by, sizeof(by), "user id %u", (unsigned)r->uid);
-    int rc = sm_undrain_all(r->view->src->sm, p.at, p.n, by, p.did, &e);
+    int rc = sm_undrain_all(r->view->src->sm, p.at, p.n, user_text(r, by), p.did, &e);
     if (rc < 0) {
         answer_refused(r, rc, &e);
     } else {

@@ -78,7 +78,7 @@ static const struct field job_fields[] = {
      .type = FIELD_RAW,
      .at = JOB(result),
      "what came out: of a route computation, or of job-quality an object job_quality, of whatif a whatif, "
-     "of blueprint-change a blueprint_change",
+     "of blueprint-change a blueprint_change, of drain-check a drain_effect",
      &schema_computation_result,
      .null = true},
     {0},
@@ -123,7 +123,8 @@ static const struct field whatif_fields[] = {
      .type = FIELD_STRINGS,
      .at = 0,
      "\"link:A[PORT]-B[PORT]\" between free ports, \"node-like:NODE=NEWNAME\" (a switch without hosts, an "
-     "adapter, a host), \"node-like-hosts:SWITCH=NEWNAME\", \"su\" or \"su:NUMBER\", a scalable unit like that one"},
+     "adapter, a host), \"node-like-hosts:SWITCH=NEWNAME\", \"su\" or \"su:NUMBER\", a scalable unit like "
+     "that one"},
     {.name = "engine",
      .type = FIELD_STR,
      .at = 0,

@@ -266,7 +266,7 @@ static const struct field fabric_fields[] = {
     {.name = "drains_in_use",
      .type = FIELD_INT,
      .at = FABRIC(drains_in_use),
-     "of these, those that something still uses"},
+     "drains that something still uses"},
     {.name = "findings", .type = FIELD_OBJ, .at = FABRIC(findings), "counts by severity", &schema_counts},
     {.name = "advice",
      .type = FIELD_STRINGS,

@@ -27,20 +27,20 @@ static int compute_base(struct whatif_base *b, const struct computation *c, stru
     return rc;
 }
 
-// Cables of what is drained already.
-static void find_in_force(struct whatif_base *b, const struct compute_routing *r)
+bool *whatif_in_force(const struct fabric *f, const struct compute_routing *r)
 {
     if (r->num_drains == 0)
-        return;
-    b->drained = xcalloc(b->f->num_ports + 1, sizeof(bool));
+        return NULL;
+    bool *drained = xcalloc(f->num_ports + 1, sizeof(bool));
     for (size_t i = 0; i < r->num_drains; i++) {
-        const struct node *n = fabric_by_guid(b->f, r->drain[i].guid);
+        const struct node *n = fabric_by_guid(f, r->drain[i].guid);
         for (unsigned num = 1; n != NULL && num <= n->num_ports; num++) {
-            port_id p = fabric_port_at(b->f, n, num), peer = fabric_port(b->f, p)->peer;
+            port_id p = fabric_port_at(f, n, num), peer = fabric_port(f, p)->peer;
             if ((r->drain[i].port == 0 || r->drain[i].port == num) && port_valid(peer))
-                b->drained[p.i] = b->drained[peer.i] = true;
+                drained[p.i] = drained[peer.i] = true;
         }
     }
+    return drained;
 }
 
 int whatif_base_init(struct whatif_base *b, const struct computation *c, struct par *par, struct err *e)
@@ -60,7 +60,7 @@ int whatif_base_init(struct whatif_base *b, const struct computation *c, struct 
         b->ideal = r->ideal;
         b->opts = r->opts;
         b->opts.par = par;
-        find_in_force(b, r);
+        b->drained = whatif_in_force(b->f, r);
     }
     return rc ? rc : route_base_new(b->made_for, &b->ideal, &b->opts, &b->base, e);
 }
@@ -75,16 +75,24 @@ void whatif_base_done(struct whatif_base *b)
     *b = (struct whatif_base){0};
 }
 
+// Those that are set, malloc'd.
+static port_id *ports_of(const bool *set, uint32_t num_ports, size_t *ret_n)
+{
+    port_id *port = xreallocarray(NULL, num_ports + 1, sizeof(*port));
+    *ret_n = 0;
+    for (uint32_t i = 0; i < num_ports; i++)
+        if (set[i])
+            port[(*ret_n)++] = (port_id){i};
+    return port;
+}
+
 int whatif_repair(const struct whatif_base *b, const struct fabric *live, const bool *drained,
                   struct par *par, struct route_result *ret, struct err *e)
 {
-    size_t n = 0;
+    size_t n;
     if (drained == NULL)
         return route_repair_from(b->base, live, par, ret, e);
-    port_id *port = xreallocarray(NULL, live->num_ports + 1, sizeof(*port));
-    for (uint32_t i = 0; i < live->num_ports; i++)
-        if (drained[i])
-            port[n++] = (port_id){i};
+    port_id *port = ports_of(drained, live->num_ports, &n);
     struct route_avoid *avoid = route_avoid_new(live, port, n);
     int rc = route_repair_avoiding(b->base, live, avoid, par, ret, e);
     route_avoid_free(avoid);
@@ -185,38 +193,28 @@ static void rate(struct whatif *w, struct whatif_side *s, const struct fabric *f
                                       .verify = &s->verify};
 }
 
-static bool is_written(const struct whatif *w, const bool *lost, uint32_t sw)
-{
-    uint32_t node = w->after->switch_node[sw];
-    return node >= w->base.f->num_nodes || (!w->edit.dead[node] && !lost[node]);
-}
-
 // What is written to switches that can be reached; tables of others stay as they are.
 static int plan(struct whatif *w, struct whatif_side *s, const struct fabric_tables *old, struct err *e)
 {
     struct route_plan *p;
-    bool *lost = xcalloc(w->after->num_nodes + 1, sizeof(bool));
-    for (uint32_t i = 0; i < w->reach.num_sw; i++)
-        lost[w->reach.sw[i]] = true;
-    for (uint32_t i = 0; i < w->base.f->num_nodes; i++)
-        lost[i] |= w->edit.dead[i];
+    bool *unwritten = compute_unwritten(w->after, &w->edit, &w->reach);
     int rc = route_plan_make(w->after, old, NULL, NULL, s->r.tables, w->par, &p, e);
     if (rc == 0) {
         struct compute_changed d = {0};
-        compute_compare(w->after, old, s->r.tables, lost, &d);
+        compute_compare(w->after, old, s->r.tables, unwritten, &d);
         s->changed =
             (struct whatif_changed){.entries = d.entries, .blocks = d.blocks, .switches = d.switches};
         for (uint32_t i = 0; i < p->num_waves; i++) {
             int64_t had = s->changed.mads;
             for (uint32_t k = 0; k < p->wave[i].num_blocks; k++)
-                s->changed.mads += is_written(w, lost, p->wave[i].block[k].sw);
+                s->changed.mads += !unwritten[w->after->switch_node[p->wave[i].block[k].sw]];
             s->changed.waves += s->changed.mads > had;
         }
         s->changed.paths = (int64_t)route_paths_moved(w->after, old, s->r.tables, w->par);
         s->row.changed = &s->changed;
         route_plan_free(p);
     }
-    free(lost);
+    free(unwritten);
     return rc;
 }
 
@@ -268,11 +266,8 @@ static struct fabric_tables *old_tables(const struct whatif *w)
 static void find_drained(struct whatif *w)
 {
     const struct fabric *f = w->after;
-    size_t n = 0;
-    port_id *port = xreallocarray(NULL, f->num_ports + 1, sizeof(*port));
-    for (uint32_t i = 0; i < f->num_ports; i++)
-        if (w->drained[i])
-            port[n++] = (port_id){i};
+    size_t n;
+    port_id *port = ports_of(w->drained, f->num_ports, &n);
     struct route_avoid *x = route_avoid_new(f, port, n);
     for (size_t i = 0; i < n; i++) {
         enum route_avoided how = route_avoid_how(x, port[i]);

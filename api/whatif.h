@@ -30,6 +30,8 @@ struct whatif_base {
     double seconds;                // of that
 };
 int whatif_base_init(struct whatif_base *b, const struct computation *c, struct par *par, struct err *e);
+// Both ends of each cable that is drained already, per port of f; NULL: none. The caller's to free.
+bool *whatif_in_force(const struct fabric *f, const struct compute_routing *r);
 void whatif_base_done(struct whatif_base *b); // also one whose init failed, or {0}
 // The tables that the manager would come to on `live`; drained: per port of it, NULL: none.
 int whatif_repair(const struct whatif_base *b, const struct fabric *live, const bool *drained,
