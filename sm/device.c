@@ -204,30 +204,6 @@ static bool over(const struct sm *sm, const struct sm_dev *n, const struct sm_de
     return n == d;
 }
 
-bool sm_other_path(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret)
-{
-    const struct sm_dev *best = NULL;
-    unsigned num = 0;
-
-    for (unsigned i = 1; i <= d->ni.num_ports; i++) {
-        const struct sm_port *p = &d->port[i];
-        const struct sm_dev *n = p->peer != DEV_NONE ? sm->dev[p->peer] : NULL;
-        if (n == NULL || !dev_is_switch(n) || !n->here || n->suspect ||
-            (n->index == d->parent && p->peer_num == d->parent_port) ||
-            (best != NULL && best->level <= n->level))
-            continue;
-        if (over(sm, n, d) || n->path.hops >= MAD_MAX_HOPS)
-            continue;
-        best = n;
-        num = p->peer_num;
-    }
-    if (best == NULL)
-        return false;
-    *ret = best->path;
-    ret->port[++ret->hops] = (uint8_t)num;
-    return true;
-}
-
 static unsigned hops_shared(const struct dr_path *a, const struct dr_path *b)
 {
     unsigned n = 0;
@@ -236,7 +212,7 @@ static unsigned hops_shared(const struct dr_path *a, const struct dr_path *b)
     return n;
 }
 
-bool sm_detour(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret)
+bool sm_other_path(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret)
 {
     const struct sm_dev *best = NULL;
     unsigned num = 0, least = 0;
@@ -244,8 +220,8 @@ bool sm_detour(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret)
     for (unsigned i = 1; i <= d->ni.num_ports; i++) {
         const struct sm_port *p = &d->port[i];
         const struct sm_dev *n = p->peer != DEV_NONE ? sm->dev[p->peer] : NULL;
-        if (n == NULL || !dev_is_switch(n) || !n->here || end_dead(p) || end_dead(&n->port[p->peer_num]) ||
-            n->path.hops >= MAD_MAX_HOPS || over(sm, n, d))
+        if (n == NULL || !dev_is_switch(n) || !n->here || n->suspect || end_dead(p) ||
+            end_dead(&n->port[p->peer_num]) || n->path.hops >= MAD_MAX_HOPS || over(sm, n, d))
             continue;
         unsigned shared = hops_shared(&n->path, &d->path);
         if (shared == n->path.hops && d->path.hops == shared + 1 && d->path.port[shared + 1] == p->peer_num)

@@ -29,7 +29,7 @@ static void late(void *arg, uint64_t user)
     struct dr_path path;
 
     if (p->turning[d->index] > 0 || p->detours[d->index] >= DETOURS_MAX || d->silent >= SM_SILENT ||
-        !sm_detour(p->sm, d, &path))
+        !sm_other_path(p->sm, d, &path))
         return;
     d->path = path;
     p->detours[d->index]++;

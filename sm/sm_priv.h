@@ -381,13 +381,10 @@ void sm_look_at_link(struct sm *sm, struct sm_dev *d, unsigned num);
 struct sm_dev *sm_dev_find(const struct sm *sm, uint64_t guid);
 // Directed route to a device; for end nodes by way of port num. False when none is known.
 bool sm_path(const struct sm *sm, const struct sm_dev *d, unsigned num, struct dr_path *ret);
-// A way to a switch that has as little as can be in common with the one that d->path is. False when there is
-// none.
-bool sm_detour(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret);
 // Makes the directed routes to all devices anew, over the links that are believed alive. drop: what none
 // leads to is no longer here; returns whether there was such. O(ports).
 bool sm_reach(struct sm *sm, bool drop);
-// A second way to a device, not over the last link of the first. False when there is none.
+// A second way to a switch, that has as little as can be in common with d->path. False when there is none.
 bool sm_other_path(const struct sm *sm, const struct sm_dev *d, struct dr_path *ret);
 // Key of a window of its own in the engine, beside the device's: of requests through port `what` to whoever
 // is there (or the silent would hold up each other), or one of these.
@@ -474,8 +471,7 @@ void sm_configure_start(struct sm *sm);
 void sm_lanes_start(struct sm *sm);
 void sm_tables_start(struct sm *sm);
 void sm_tables_go(struct sm *sm); // from adaptive.c: no switch adapts
-// The sweep ends here when a switch has lft_failed, which what it is told of begins with the name of: "did
-// not ...". False: none has.
+// Ends the sweep when switches have lft_failed, with their name and what they "did not ...". False: none has.
 bool sm_tables_failed(struct sm *sm, const char *what);
 void sm_links_start(struct sm *sm);
 void sm_program_done(struct sm *sm);
