@@ -12,12 +12,11 @@
 // and what is added:
 //
 //     link:A[PORT]-B[PORT]      a cable between two free ports
-//     node-like:NODE=NEWNAME    a node cabled like another one to free ports of its neighbours: a switch to
-//     the
-//                               same switches, an adapter to the same leaf; a host with all its adapters
+//     node-like:NODE=NEWNAME    a node cabled like another one to free ports of its neighbours: a switch
+//                               to the same switches, an adapter to the same leaf; a host with all of them
 //     node-like-hosts:SWITCH=NEWNAME   a switch, with adapters like those on it
-//     su, su:NUMBER             a scalable unit like the largest, or this one, on free ports of the switches
-//     above
+//     su, su:NUMBER             a scalable unit like the largest, or this one, on free ports of the
+//                               switches above
 //
 // Exact names come first: a node whose name has a * in it is still that node.
 #ifndef WEFT_API_ELEMENTS_H
@@ -46,8 +45,8 @@ int elements_node(const struct elements *el, const char *text, const struct node
 int elements_fail(struct elements *el, struct fabric_edit *x, const char *text, struct err *e);
 // drained: per port, set at both ends of each cable; a node means all its cables.
 int elements_drain(struct elements *el, bool *drained, const char *text, struct err *e);
-// Of one text, what it names: nodes (port 0) and ports, whatever hangs there. Of globs and fields switches and
-// cables between them only. Also -E2BIG: more than max. No random:…
+// Of one text, what it names: nodes (port 0) and ports, whatever hangs there. Of globs and fields switches
+// and cables between them only. Also -E2BIG: more than max. No random:…
 struct element_place {
     const struct node *node;
     uint8_t port;

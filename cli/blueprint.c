@@ -2,7 +2,6 @@
 // weft blueprint: what the fabric is meant to be; weft reroute: routes balanced anew on what is there. What
 // moves routes far is shown first and done with --apply.
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,14 +61,6 @@ static const struct field difference_fields[] = {
 
 // --- show ---
 
-// "user id 0" is what weftd knows; here it has a name.
-static const char *user_of(const char *by)
-{
-    unsigned id;
-    const struct passwd *p = sscanf(by, "user id %u", &id) == 1 ? getpwuid(id) : NULL;
-    return p != NULL ? p->pw_name : by;
-}
-
 static void draw_show(struct out *o, const char *fabric, json_t *b)
 {
     json_t *items = json_object_get(b, "differences");
@@ -80,7 +71,7 @@ static void draw_show(struct out *o, const char *fabric, json_t *b)
     out_printf(o, "  blueprint ");
     out_paint(o, accepted ? COLOUR_GREEN : COLOUR_YELLOW, "%s", js_str(b, "state"));
     if (js_str(b, "since")[0])
-        out_printf(o, " since %s by %s", js_str(b, "since"), user_of(js_str(b, "by")));
+        out_printf(o, " since %s by %s", js_str(b, "since"), cli_user(js_str(b, "by")));
     out_printf(o, accepted ? ": new hosts on its leaves become part of it, all else is growth"
                            : ": what is seen becomes part of it; fix it with: weft blueprint accept");
     out_wrap(o, 13);

@@ -6,7 +6,8 @@
 //     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
 //     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
 //     focus.c     the focus language                child.c  a private weftd for saved fabrics
-//     status.c show.c sweep.c blueprint.c group.c route.c quality.c job.c whatif.c event.c change.c drain.c sim.c   the commands
+//     status.c show.c sweep.c blueprint.c group.c route.c quality.c job.c whatif.c event.c change.c drain.c
+//     sim.c   the commands
 //
 // One thread. Handlers return an exit code (enum cli_exit) and have said why on stderr where it is not 0.
 #ifndef WEFT_CLI_CLI_H
@@ -56,6 +57,8 @@ int cli_list(struct cli *c, const char *path, long long limit, json_t **ret_item
 // one. *ret: an item of .../nodes.
 int cli_node(struct cli *c, const char *word, json_t **ret);
 
+// "user id 0" is what weftd knows; here it has a name. Until the next call.
+const char *cli_user(const char *by);
 // The finished sweep with this id, or a later one; waits for it.
 int cli_wait_sweep(struct cli *c, long long id, double seconds, json_t **ret);
 // Asks for a sweep by a POST below the fabric; waits for it with --wait.

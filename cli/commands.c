@@ -230,14 +230,14 @@ const struct command_row command_rows[] = {
      .options = "reason check no-wait",
      .run = cmd_link_drain,
      .doc = "keep traffic off a cable between switches, until weft link undrain",
-     .more =
-         "PORT: of either end; NODE[PORT] is the same; so are lists, all or none: NODE 33-48, 'NODE[*]' (all "
-         "to\n"
-         "other switches), 'leaf-*[33]', 'role=leaf,rail=3[33]', 1024 at most. The cable stays up, watched "
-         "and counted, and what is\n"
-         "plugged in instead is drained too. What has no other way carries on over it, and that is said.\n"
-         "--check only says what would move.\n"
-         "Exit code: 1 when something still uses it.\n",
+     .more = "PORT: of either end; NODE[PORT] is the same. So are many, all or none: NODE 33-48, 'NODE[*]' "
+             "(all to\n"
+             "other switches), 'leaf-*[33]', 'role=leaf,rail=3[33]'; 1024 at most. The cable stays up, "
+             "watched and\n"
+             "counted, and what is plugged in instead is drained too. What has no other way carries on over "
+             "it, and\n"
+             "that is said. --check only says what would move.\n"
+             "Exit code: 1 when something still uses it.\n",
      .example = "weft link drain leaf-1 33 --reason 'bad optics'\nweft link drain 'leaf-1[33]' --check\n"},
     {.name = "link undrain",
      .args = "NODE PORT",
@@ -372,13 +372,13 @@ const struct command_row command_rows[] = {
          "hosts;\n"
          "node-like-hosts: with adapters like those on it); su or su:NUMBER, another scalable unit like the "
          "largest\n"
-         "or this one, on free ports of the switches above. AFTER: what\n"
-         "happens when it is plugged in; ACCEPTED: when the blueprint has it and routes are computed anew.\n"
+         "or this one, on free ports of the switches above.\n"
          "FILE, NAME: as of route compute; without it the fabric as it is now, with its tables in force.\n"
-         "A flow that fails, or whose end is cut off, counts as 0 in AFTER and ACCEPTED. Figures are those "
-         "of "
-         "the\n"
-         "tables, as if no switch routed adaptively.\n"
+         "AFTER: what comes when it fails, is drained or is plugged in; ACCEPTED: when the blueprint has "
+         "what is\n"
+         "added and routes are computed anew. A flow that fails, or whose end is cut off, counts as 0 in "
+         "both.\n"
+         "Figures are those of the tables, as if no switch routed adaptively.\n"
          "Exit code: 1 when anybody would be cut off (in vain: once cables are pulled), the routes are not "
          "proved,\n"
          "or there is no room for what is added.\n",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft link drain, node drain and back; weft drain: what is drained. Draining waits until the routes have
 // moved, so that the next command may be said to whoever pulls the cable.
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,25 +12,10 @@
 
 #define WAIT_DEFAULT 600
 
+#define GUID_FIELD 1
 static const struct field drain_fields[] = {
     {.key = "name", .title = "DRAINED", .flags = FIELD_SHRINK},
-    {.key = "far", .title = "FAR END", .flags = FIELD_SHRINK},
-    {.key = "state", .title = "STATE"},
-    {.key = "ends", .title = "ENDS", .kind = FIELD_COUNT},
-    {.key = "switches", .title = "SWITCHES", .kind = FIELD_COUNT},
-    {.key = "cables", .title = "CABLES UP", .kind = FIELD_COUNT},
-    {.key = "since", .title = "SINCE", .kind = FIELD_TIME},
-    {.key = "by", .title = "BY"},
-    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK},
     {.key = "node", .title = "GUID", .flags = FIELD_WIDE},
-    {.key = "port", .title = "PORT", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
-    {.key = "text", .title = "", .flags = FIELD_WIDE},
-    {0},
-};
-// The name alone does not tell which device.
-static const struct field drain_fields_guid[] = {
-    {.key = "name", .title = "DRAINED", .flags = FIELD_SHRINK},
-    {.key = "node", .title = "GUID"},
     {.key = "far", .title = "FAR END", .flags = FIELD_SHRINK},
     {.key = "state", .title = "STATE"},
     {.key = "ends", .title = "ENDS", .kind = FIELD_COUNT},
@@ -44,15 +28,6 @@ static const struct field drain_fields_guid[] = {
     {.key = "text", .title = "", .flags = FIELD_WIDE},
     {0},
 };
-
-// "user id 0" is what weftd knows; here it has a name.
-static void name_user(json_t *drain)
-{
-    unsigned id;
-    const struct passwd *p;
-    if (sscanf(js_str(drain, "by"), "user id %u", &id) == 1 && (p = getpwuid(id)) != NULL)
-        json_object_set_new(drain, "by", json_string(p->pw_name));
-}
 
 static int drains(struct cli *c, json_t **ret)
 {
@@ -62,11 +37,12 @@ static int drains(struct cli *c, json_t **ret)
     int rc = cli_list(c, path, 0, ret);
     free(path);
     if (rc == CLI_OK) {
-        json_array_foreach(*ret, i, d) name_user(d);
+        json_array_foreach(*ret, i, d) json_object_set_new(d, "by", json_string(cli_user(js_str(d, "by"))));
     }
     return rc;
 }
 
+// Where the name alone does not tell which device.
 static bool needs_guids(json_t *items)
 {
     json_t *d, *other;
@@ -90,12 +66,14 @@ int cmd_drain(struct cli *c)
     int rc = cli_fabric(c);
     if (rc == CLI_OK)
         rc = drains(c, &items);
-    if (rc == CLI_OK && c->out.format == OUT_JSON)
+    if (rc == CLI_OK && c->out.format == OUT_JSON) {
         out_json(&c->out, items);
-    else if (rc == CLI_OK && needs_guids(items))
-        out_list(&c->out, drain_fields_guid, items);
-    else if (rc == CLI_OK)
-        out_list(&c->out, drain_fields, items);
+    } else if (rc == CLI_OK) {
+        struct field fields[sizeof(drain_fields) / sizeof(drain_fields[0])];
+        memcpy(fields, drain_fields, sizeof(fields));
+        fields[GUID_FIELD].flags = needs_guids(items) ? 0 : FIELD_WIDE;
+        out_list(&c->out, fields, items);
+    }
     json_decref(items);
     return rc;
 }

@@ -196,8 +196,9 @@ static int rate(struct cli *c, const char *what, double seconds, route_show_fn *
         return rc;
     rc = hosts_of(c, &hosts);
     if (rc == CLI_OK)
-        rc = route_job(c, "job-quality", json_pack("{s:O, s:o}", "hosts", hosts, "fail", route_failures(c)),
-                       seconds, &result);
+        rc = route_job(c, "job-quality",
+                       json_pack("{s:O, s:o}", "hosts", hosts, "fail", route_elements(c, "fail")), seconds,
+                       &result);
     if (rc == CLI_OK)
         rc = shown(c, what != NULL ? what : c->fabric_name, result);
     json_decref(hosts);

@@ -118,16 +118,21 @@ static bool has_values(json_t *rows, const char *key)
     return false;
 }
 
+void quality_columns(const struct field *fields, json_t *rows, struct field *ret)
+{
+    for (const struct field *f = fields; f->key != NULL; f++)
+        if (has_values(rows, f->key))
+            *ret++ = *f;
+    *ret = (struct field){0};
+}
+
 // Columns that say nothing are for CSV only.
 void quality_table(struct cli *c, json_t *now, json_t *ideal, json_t *last)
 {
-    struct field fields[sizeof(quality_fields) / sizeof(quality_fields[0])] = {{0}};
+    struct field fields[sizeof(quality_fields) / sizeof(quality_fields[0])];
     json_t *rows = rows_of(now, ideal, last);
-    unsigned n = 0;
-    for (const struct field *f = quality_fields; f->key != NULL; f++)
-        if (c->out.format != OUT_TABLE || has_values(rows, f->key))
-            fields[n++] = *f;
-    out_list(&c->out, fields, rows);
+    quality_columns(quality_fields, rows, fields);
+    out_list(&c->out, c->out.format == OUT_TABLE ? fields : quality_fields, rows);
     json_decref(rows);
 }
 

@@ -164,13 +164,13 @@ static void want_tables(struct cli *c, json_t *body, bool private)
     free(cwd);
 }
 
-json_t *route_failures(struct cli *c)
+json_t *route_elements(struct cli *c, const char *option)
 {
-    json_t *fail = json_array();
+    json_t *list = json_array();
     for (unsigned i = 0; i < c->args.num_given; i++)
-        if (strcmp(c->args.given[i].row->name, "fail") == 0)
-            json_array_append_new(fail, json_string(c->args.given[i].value));
-    return fail;
+        if (strcmp(c->args.given[i].row->name, option) == 0)
+            json_array_append_new(list, json_string(c->args.given[i].value));
+    return list;
 }
 
 static json_t *computation(struct cli *c, bool private)
@@ -180,7 +180,7 @@ static json_t *computation(struct cli *c, bool private)
 
     if (engine != NULL)
         json_object_set_new(body, "engine", json_string(engine));
-    json_object_set_new(body, "fail", route_failures(c));
+    json_object_set_new(body, "fail", route_elements(c, "fail"));
     want_tables(c, body, private);
     return body;
 }
@@ -298,10 +298,8 @@ static void value_text(struct buf *b, json_t *v)
 {
     if (json_is_integer(v))
         text_count(b, json_integer_value(v));
-    else if (json_is_real(v) && json_real_value(v) >= 1000 && json_real_value(v) < 1e15)
-        text_count(b, (long long)(json_real_value(v) + 0.5));
     else if (json_is_real(v))
-        buf_printf(b, "%.4g", json_real_value(v));
+        text_figure(b, json_real_value(v));
     else if (json_is_string(v))
         buf_puts(b, json_string_value(v));
     else

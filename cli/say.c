@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes to stderr, and small things that every command uses.
 #include <errno.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,13 @@ void cli_progress_end(struct cli *c)
     if (c->told)
         fputs("\r\033[K", stderr);
     c->told = false;
+}
+
+const char *cli_user(const char *by)
+{
+    unsigned id;
+    const struct passwd *p = sscanf(by, "user id %u", &id) == 1 ? getpwuid(id) : NULL;
+    return p != NULL ? p->pw_name : by;
 }
 
 bool cli_sleep(double seconds)

@@ -192,11 +192,7 @@ static void route_line(struct out *o, json_t *f)
 static void figure(struct out *o, const char *before, json_t *v)
 {
     struct buf b = {0};
-    double x = json_number_value(v);
-    if (x >= 1000 && x < 1e15)
-        text_count(&b, (long long)(x + 0.5));
-    else
-        buf_printf(&b, "%.4g", x);
+    text_figure(&b, json_number_value(v));
     out_printf(o, "%s%s", before, b.data);
     buf_done(&b);
 }

@@ -139,6 +139,14 @@ void text_count(struct buf *b, long long n)
     }
 }
 
+void text_figure(struct buf *b, double x)
+{
+    if (x >= 1000 && x < 1e15)
+        text_count(b, (long long)(x + 0.5));
+    else
+        buf_printf(b, "%.4g", x);
+}
+
 void text_age(struct buf *b, int64_t s)
 {
     if (s < 0)

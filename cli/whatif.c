@@ -30,21 +30,12 @@ static const struct field quality_fields[] = {
 
 // --- the question ---
 
-static json_t *words_of(struct cli *c, const char *option)
-{
-    json_t *list = json_array();
-    for (unsigned i = 0; i < c->args.num_given; i++)
-        if (strcmp(c->args.given[i].row->name, option) == 0)
-            json_array_append_new(list, json_string(c->args.given[i].value));
-    return list;
-}
-
 static json_t *question(struct cli *c)
 {
     json_t *body = json_object();
     const char *engine = args_value(&c->args, "engine");
     for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-        json_object_set_new(body, options[i], words_of(c, options[i]));
+        json_object_set_new(body, options[i], route_elements(c, options[i]));
     if (engine != NULL)
         json_object_set_new(body, "engine", json_string(engine));
     return body;
@@ -281,24 +272,13 @@ static json_t *quality_rows(json_t *r)
     return rows;
 }
 
-static bool has(json_t *rows, const char *key)
-{
-    json_t *row;
-    size_t i;
-    json_array_foreach(rows, i, row) if (json_object_get(row, key) != NULL) return true;
-    return false;
-}
-
 static void draw_quality(struct out *o, json_t *r)
 {
     struct field fields[sizeof(quality_fields) / sizeof(quality_fields[0])] = {{0}};
     json_t *rows = quality_rows(r), *known = json_array(), *row;
-    unsigned n = 0;
     size_t i;
     json_array_foreach(rows, i, row) if (json_object_size(row) > 1) json_array_append(known, row);
-    for (const struct field *f = quality_fields; f->key != NULL; f++)
-        if (has(known, f->key))
-            fields[n++] = *f;
+    quality_columns(quality_fields, known, fields);
     if (json_array_size(known) > 0) {
         out_newline(o);
         out_list(o, fields, known);
