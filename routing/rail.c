@@ -320,35 +320,15 @@ static void step(struct rrail *r, uint32_t i, uint32_t k, uint32_t pick)
     r->taken[r->uoff[s] + pick] += r->g->d[i].is_host;
 }
 
-// Cables up that other LIDs of the same end port take at level k.
-static void siblings(const struct rrail *r, uint32_t i, uint32_t k, bool used[256])
+// The cable that fewest take, the next of several from there.
+static uint32_t spare(const struct rrail *r, uint32_t s, uint32_t from)
 {
-    const struct rgraph *g = r->g;
-    const struct rdest *d = &g->d[i];
-    uint32_t first = i, base = (uint32_t)d->lid - d->lid_offset;
-    while (first > 0 && d->lid_offset > 0 &&
-           (uint32_t)g->d[first - 1].lid - g->d[first - 1].lid_offset == base)
-        first--;
-    for (uint32_t j = first; j < g->doff[r->n] && (uint32_t)g->d[j].lid - g->d[j].lid_offset == base; j++) {
-        if (r->chain[k][j] == r->chain[k][i] && r->chain[k + 1][j] != r->n && r->pick[k][j] < 256)
-            used[r->pick[k][j]] = true;
-    }
-}
-
-// The cable that fewest take, of those that no other LID of the same end port takes where there are such; the
-// next of several from there.
-static uint32_t spare(const struct rrail *r, uint32_t i, uint32_t k, uint32_t from)
-{
-    uint32_t s = r->sw_at[r->chain[k][i]], n = r->uend[s] - r->uoff[s], best = from;
-    uint64_t least = UINT64_MAX;
-    bool used[256] = {false};
-    siblings(r, i, k, used);
+    uint32_t n = r->uend[s] - r->uoff[s], best = from, best_taken = UINT32_MAX;
     for (uint32_t j = 1; j <= n; j++) {
         uint32_t x = (from + j) % n, at = r->uoff[s] + x;
-        uint64_t taken = r->taken[at] + ((uint64_t)(x < 256 && used[x]) << 32);
-        if (r->up[at].port && taken < least) {
+        if (r->up[at].port && r->taken[at] < best_taken) {
             best = x;
-            least = taken;
+            best_taken = r->taken[at];
         }
     }
     return best;
@@ -365,7 +345,7 @@ static bool choose(const struct rrail *r, uint32_t i, uint32_t k, bool later, ui
     *ret_pick = pick;
     if (!later)
         return there && (!r->g->d[i].is_host || r->taken[at + pick] < r->quota[s]);
-    uint32_t other = spare(r, i, k, pick);
+    uint32_t other = spare(r, s, pick);
     if (!there || r->taken[at + other] < r->quota[s])
         *ret_pick = other;
     return r->up[at + *ret_pick].port && (k > 0 || r->taken[at + *ret_pick] < r->quota[s]);
