@@ -80,7 +80,6 @@ void sm_adaptive_done(struct sm *sm)
     groups_unref(x->groups);
     tables_unref(x->tables);
     fabric_unref(x->fabric);
-    sm_pass_done(&sm->pass_adaptive);
     free(x);
     sm->adaptive = NULL;
 }

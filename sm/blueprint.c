@@ -209,15 +209,6 @@ void sm_get_blueprint(const struct sm *sm, struct sm_blueprint *ret)
                                  .asked = sm->blueprint.ask.op};
 }
 
-// One line of the blob.
-static void copy_by(char ret[64], const char *by)
-{
-    size_t n = 0;
-    for (; by[n] != 0 && n < 63; n++)
-        ret[n] = by[n] == '\n' || by[n] == '\r' ? ' ' : by[n];
-    ret[n] = 0;
-}
-
 void sm_blueprint_ask(struct sm *sm, enum sm_blueprint_op op, const struct fabric *given, const char *by)
 {
     struct sm_blueprint_ask *a = &sm->blueprint.ask;
@@ -226,7 +217,7 @@ void sm_blueprint_ask(struct sm *sm, enum sm_blueprint_op op, const struct fabri
     fabric_unref(a->given);
     a->op = op;
     a->given = given;
-    copy_by(a->by, by);
+    sm_text(a->by, sizeof(a->by), by);
     sm_resweep(sm, "operator", op == SM_BLUEPRINT_REROUTE);
 }
 

@@ -27,19 +27,6 @@
 
 // --- kept ---
 
-// Printable text without tabs, as it goes into a line.
-static void clean(char *to, size_t size, const char *from)
-{
-    size_t n = 0;
-    for (; from != NULL && *from != 0 && n + 1 < size; from++)
-        to[n++] = (unsigned char)*from < 0x20 || *from == 0x7f ? ' ' : *from;
-    while (n > 0 && ((unsigned char)to[n - 1] & 0xc0) == 0x80 && from != NULL && *from != 0)
-        n--; // not half a character
-    if (n > 0 && (unsigned char)to[n - 1] >= 0xc0)
-        n--;
-    to[n] = 0;
-}
-
 void sm_drains_keep(struct sm *sm)
 {
     const struct sm_drains *x = sm->drains;
@@ -86,10 +73,10 @@ static bool parse(char *line, struct sm_drain *d)
     d->at.port = (uint8_t)port;
     d->far.port = (uint8_t)far;
     d->since_ns = (int64_t)since;
-    clean(d->name, sizeof(d->name), field[5]);
-    clean(d->far_name, sizeof(d->far_name), field[6]);
-    clean(d->by, sizeof(d->by), field[7]);
-    clean(d->reason, sizeof(d->reason), field[8]);
+    sm_text(d->name, sizeof(d->name), field[5]);
+    sm_text(d->far_name, sizeof(d->far_name), field[6]);
+    sm_text(d->by, sizeof(d->by), field[7]);
+    sm_text(d->reason, sizeof(d->reason), field[8]);
     return true;
 }
 
@@ -327,8 +314,8 @@ int sm_drain_all(struct sm *sm, const struct sm_drain_place *at, size_t n, const
         did[i] = find(sm, &at[i]) == x->n; // also when it is named twice
         if (!did[i])
             continue;
-        clean(d[i].by, sizeof(d[i].by), by);
-        clean(d[i].reason, sizeof(d[i].reason), reason);
+        sm_text(d[i].by, sizeof(d[i].by), by);
+        sm_text(d[i].reason, sizeof(d[i].reason), reason);
         add(sm, &d[i]);
         if (done++ < TOLD_EACH)
             sm_drain_tell_asked(sm, &d[i]);

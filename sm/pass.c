@@ -158,34 +158,44 @@ void sm_pass_start(struct sm_pass *p, struct sm *sm)
         loop_post(sm->loop, &p->task);
 }
 
+#define PASSES 8
+
+static struct sm_pass *nth(struct sm *sm, unsigned i)
+{
+    struct sm_pass *const pass[PASSES] = {&sm->pass_config, &sm->pass_read,    &sm->pass_lanes,
+                                          &sm->pass_tables, &sm->pass_top,     &sm->pass_links,
+                                          &sm->pass_hosts,  &sm->pass_adaptive};
+    return pass[i];
+}
+
 void sm_pass_hurry(struct sm *sm, bool again)
 {
-    struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_lanes, &sm->pass_tables,
-                                    &sm->pass_top,    &sm->pass_links, &sm->pass_hosts, &sm->pass_adaptive};
     bool quiet = again && mono_sub(loop_now(sm->loop), sm->pass_heard) >= HURRY;
 
     sm_adaptive_hurry(sm);
-    for (size_t k = 0; k < sizeof(pass) / sizeof(pass[0]) && quiet; k++)
-        for (uint32_t i = 0; pass[k]->running && i < pass[k]->num; i++)
-            if (pass[k]->out[i] > 0) {
+    for (unsigned k = 0; k < PASSES && quiet; k++) {
+        const struct sm_pass *p = nth(sm, k);
+        for (uint32_t i = 0; p->running && i < p->num; i++)
+            if (p->out[i] > 0) {
                 sm->dev[i]->silent = SM_SILENT;
                 mad_engine_cancel_device(sm->engine, sm->dev[i]->guid);
             }
+    }
     mono_t due = mono_add(quiet ? loop_now(sm->loop) : sm->pass_heard, HURRY);
     if (again || !loop_timer_pending(&sm->light.timer))
         loop_timer_at(&sm->light.timer,
                       mono_sub(due, loop_now(sm->loop)) > 0 ? due : mono_add(loop_now(sm->loop), HURRY));
 }
 
-void sm_pass_done(struct sm_pass *p)
+void sm_passes_done(struct sm *sm)
 {
-    if (p->sm != NULL && p->task.queued)
-        loop_unpost(p->sm->loop, &p->task);
-    free(p->cursor);
-    free(p->out);
-    free(p->detours);
-    free(p->turning);
-    p->cursor = NULL;
-    p->out = p->turning = NULL;
-    p->detours = NULL;
+    for (unsigned k = 0; k < PASSES; k++) {
+        struct sm_pass *p = nth(sm, k);
+        if (p->sm != NULL && p->task.queued)
+            loop_unpost(sm->loop, &p->task);
+        free(p->cursor);
+        free(p->out);
+        free(p->detours);
+        free(p->turning);
+    }
 }

@@ -72,6 +72,18 @@ void sm_event(struct sm *sm, const char *kind, const char *severity, const char 
                                      .kind = kind, .severity = severity, .subject = subject, .text = text});
 }
 
+void sm_text(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+    for (; from != NULL && *from != 0 && n + 1 < size; from++)
+        to[n++] = (unsigned char)*from < 0x20 || *from == 0x7f ? ' ' : *from;
+    while (n > 0 && ((unsigned char)to[n - 1] & 0xc0) == 0x80 && from != NULL && *from != 0)
+        n--; // not half a character
+    if (n > 0 && (unsigned char)to[n - 1] >= 0xc0)
+        n--;
+    to[n] = 0;
+}
+
 // --- phases ---
 
 static void phase_end(struct sm *sm)
@@ -554,10 +566,7 @@ void sm_free(struct sm *sm)
     if (sm->disc.finishing)
         loop_unpost(sm->loop, &sm->disc.task);
     sm_partial_done(sm);
-    struct sm_pass *const pass[] = {&sm->pass_config, &sm->pass_read,  &sm->pass_lanes, &sm->pass_tables,
-                                    &sm->pass_top,    &sm->pass_links, &sm->pass_hosts};
-    for (size_t i = 0; i < sizeof(pass) / sizeof(pass[0]); i++)
-        sm_pass_done(pass[i]);
+    sm_passes_done(sm);
     sm_route_job_free(sm);
     sm_blueprint_free(sm);
     sm_drains_free(sm);

@@ -180,7 +180,7 @@ void sm_pass_send(struct sm_pass *p, struct sm_dev *d, const struct sm_item *it)
 // Something has happened that waits for the running sweep's end: devices that do not take their settings now
 // are left to the next one, as soon as nobody has answered for a while. again: it was asked before.
 void sm_pass_hurry(struct sm *sm, bool again);
-void sm_pass_done(struct sm_pass *p); // frees what a pass holds, in any state
+void sm_passes_done(struct sm *sm); // frees what passes hold, in any state
 
 enum { DIRTY_SWITCH = 1, DIRTY_PORTS = 2, DIRTY_DESC = 4, DIRTY_MUTE = 8, DIRTY_TOLD = 16 };
 
@@ -366,6 +366,9 @@ struct sm {
 void sm_phase(struct sm *sm, const char *name); // ends the running phase, begins the named one
 void sm_event(struct sm *sm, const char *kind, const char *severity, const char *subject, const char *fmt,
               ...) __attribute__((format(printf, 5, 6)));
+// What a client calls itself, or says, as it goes into a line of the database: unprintable bytes, tabs among
+// them, become blanks; no half UTF-8 character at the end. from may be NULL.
+void sm_text(char *to, size_t size, const char *from);
 void sm_sweep_failed(struct sm *sm, const struct err *e);
 void sm_discovered(struct sm *sm); // discover.c -> the phases that follow
 void sm_configured(struct sm *sm); // program.c
