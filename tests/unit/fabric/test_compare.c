@@ -122,6 +122,28 @@ static void test_moved(void **state)
     blueprint_compare_free(c);
     fabric_unref(live);
 
+    const struct node *h2 = NULL; // two hosts, each at the other's place: said of the hosts
+    for (unsigned i = 3; h2 == NULL; i++)
+        if (fabric_peer_node(b, &b->port[nth_of(b, ROLE_HOST, i)->first_port]) !=
+            fabric_peer_node(b, &b->port[h->first_port]))
+            h2 = nth_of(b, ROLE_HOST, i);
+    const struct port *at1 = fabric_port(b, b->port[h->first_port].peer),
+                      *at2 = fabric_port(b, b->port[h2->first_port].peer);
+    x = builder_from(b);
+    builder_unlink(x, id_of(b, h), 1);
+    builder_unlink(x, id_of(b, h2), 1);
+    add_link(x, id_of(b, h), 1, at2->node, at2->num);
+    add_link(x, id_of(b, h2), 1, at1->node, at1->num);
+    c = both(b, x, &live);
+    assert_counts(c, (uint32_t[BLUEPRINT_DIFFS]){[BLUEPRINT_MOVED] = 2});
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(c->item[i].guid == h->guid || c->item[i].guid == h2->guid);
+        assert_true(c->item[i].was_guid ==
+                    fabric_node(b, (c->item[i].guid == h->guid ? at1 : at2)->node)->guid);
+    }
+    blueprint_compare_free(c);
+    fabric_unref(live);
+
     const struct node *spine = nth_of(b, ROLE_SPINE, 0); // its first two cables, the other way round
     port_id p1 = fabric_port_at(b, spine, 1), p2 = fabric_port_at(b, spine, 2);
     const struct port *z1 = fabric_port(b, b->port[p1.i].peer), *z2 = fabric_port(b, b->port[p2.i].peer);
@@ -132,6 +154,8 @@ static void test_moved(void **state)
     add_link(x, id_of(b, spine), 2, z1->node, z1->num);
     c = both(b, x, &live);
     assert_counts(c, (uint32_t[BLUEPRINT_DIFFS]){[BLUEPRINT_MOVED] = 2});
+    const struct node *lower = spine < fabric_node(b, z1->node) ? spine : fabric_node(b, z1->node);
+    assert_true(first(c, BLUEPRINT_MOVED)->guid == lower->guid); // said of the lower end
     blueprint_compare_free(c);
     fabric_unref(live);
     fabric_unref(b);
@@ -139,8 +163,8 @@ static void test_moved(void **state)
 
 static void replace(struct builder *x, const struct fabric *b, const struct node *n, uint64_t guid)
 {
-    node_id id =
-        n->type == NODE_SWITCH ? add_switch(x, guid, n->num_ports, fabric_desc(b, n)) : add_ca(x, guid, "other");
+    node_id id = n->type == NODE_SWITCH ? add_switch(x, guid, n->num_ports, fabric_desc(b, n))
+                                        : add_ca(x, guid, "other");
     for (unsigned num = 1; num <= n->num_ports; num++) {
         const struct port *p = &b->port[fabric_port_at(b, n, num).i];
         if (!port_valid(p->peer))

@@ -13,6 +13,7 @@
 #include "fabric/edit.h"
 #include "fabric/topogen.h"
 #include "lib/err.h"
+#include "lib/xalloc.h"
 
 static const struct fabric *make(const char *name)
 {
@@ -125,6 +126,44 @@ static void test_keeps_numbers(void **state)
     fabric_unref(f);
 }
 
+// The same nodes and cables, the last node first.
+static const struct fabric *backwards(const struct fabric *f)
+{
+    struct builder *b = builder_new();
+    node_id *id = xcalloc(f->num_nodes, sizeof(*id));
+    for (uint32_t i = f->num_nodes; i-- > 0;) {
+        struct node_attrs a = node_attrs_like(&f->node[i]);
+        assert_int_equal(builder_node(b, &a, "", 0, &id[i], NULL), 0);
+    }
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        if (port_valid(p->peer) && p->peer.i > i)
+            builder_link(b, id[p->node.i], p->num, id[f->port[p->peer.i].node.i], f->port[p->peer.i].num);
+    }
+    free(id);
+    return builder_seal(b, f->generation, NULL);
+}
+
+static void test_share_is_of_cables(void **state)
+{
+    const struct fabric *f = make("rail-64"), *g = backwards(f);
+    struct fabric_edit x, y;
+    (void)state;
+    fabric_edit_init(&x, f);
+    fabric_edit_init(&y, g);
+    fabric_edit_cut_share(&x, 30, 7);
+    fabric_edit_cut_share(&y, 30, 7);
+    assert_int_equal(x.num_cut, y.num_cut);
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct node *n = fabric_by_guid(g, fabric_node(f, f->port[i].node)->guid);
+        assert_int_equal(x.cut[i], y.cut[fabric_port_at(g, n, f->port[i].num).i]);
+    }
+    fabric_edit_done(&x);
+    fabric_edit_done(&y);
+    fabric_unref(f);
+    fabric_unref(g);
+}
+
 static void test_shares(void **state)
 {
     const struct fabric *f = make("rail-256");
@@ -228,8 +267,13 @@ static void test_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cuts),   cmocka_unit_test(test_kills), cmocka_unit_test(test_keeps_numbers),
-        cmocka_unit_test(test_shares), cmocka_unit_test(test_adds),  cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_kills),
+        cmocka_unit_test(test_keeps_numbers),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_adds),
+        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_share_is_of_cables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

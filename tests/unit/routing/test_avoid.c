@@ -14,6 +14,7 @@
 
 #include "fabric/edit.h"
 #include "lib/err.h"
+#include "lib/xalloc.h"
 #include "tests/unit/routing/rig.h"
 
 #define AVOID_MAX 400
@@ -358,6 +359,47 @@ static void whole_switch(void **state)
     (void)state;
 }
 
+// Ends that use a cable, against a walk from every leaf; several LIDs of one end count once.
+static void users(void **state)
+{
+    (void)state;
+    for (unsigned lmc = 0; lmc < 3; lmc++) {
+        struct drill d = {0};
+        drill_start(&d, rig_lids(rig_named("ft3-8-4"), lmc), ROUTE_RAIL);
+        struct route_result r = repair(&d, d.f, NULL, 0);
+        bool *marked = xcalloc(d.f->num_ports, sizeof(*marked));
+        uint32_t sw = switch_of(d.f, ROLE_LEAF, 2), cables = 0;
+        for (unsigned num = 1; num <= fabric_switch(d.f, sw)->num_ports; num++) {
+            port_id port = {(uint32_t)(port_of(d.f, sw, num) - d.f->port)};
+            uint32_t n[2] = {0}, end;
+            if (peer_switch(d.f, &d.f->port[port.i]) == ID_NONE)
+                continue;
+            for (unsigned into = 0; into < 2; into++) {
+                uint32_t way = into ? d.f->port[port.i].peer.i : port.i, last = ID_NONE;
+                marked[way] = true;
+                for (uint32_t lid = 1; lid <= d.f->top_lid; lid++)
+                    for (uint32_t s = 0; s < d.f->num_switches; s++)
+                        if (fabric_has_ends(d.f, s) && d.f->lid_port[lid] != ID_NONE &&
+                            d.f->lid_port[lid] != last &&
+                            crosses(d.f, r.tables, s, (uint16_t)lid, marked, &end)) {
+                            n[into]++;
+                            last = d.f->lid_port[lid];
+                        }
+                marked[way] = false;
+            }
+            struct route_users u;
+            route_users(d.f, r.tables, &port, 1, &u);
+            assert_true(n[0] > 0 && n[1] > 0);
+            assert_int_equal(u.ends + u.switches, n[0] < n[1] ? n[0] : n[1]);
+            cables++;
+        }
+        assert_true(cables > 1);
+        free(marked);
+        tables_unref(r.tables);
+        drill_done(&d);
+    }
+}
+
 // All uplinks of a leaf: its ends have no other way and keep what they had.
 static void whole_leaf(void **state)
 {
@@ -518,9 +560,9 @@ static void no_loss(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trees),        cmocka_unit_test(no_loss),    cmocka_unit_test(any_graph),
-        cmocka_unit_test(whole_switch), cmocka_unit_test(whole_leaf), cmocka_unit_test(no_other_way),
-        cmocka_unit_test(not_a_cable),  cmocka_unit_test(grades),
+        cmocka_unit_test(trees),        cmocka_unit_test(no_loss),     cmocka_unit_test(any_graph),
+        cmocka_unit_test(whole_switch), cmocka_unit_test(users),       cmocka_unit_test(whole_leaf),
+        cmocka_unit_test(no_other_way), cmocka_unit_test(not_a_cable), cmocka_unit_test(grades),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
