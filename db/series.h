@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Telemetry files: time series of counters, kept in three tiers: raw (each sweep) a day, one minute a month,
+// one hour a year; each file is dropped by unlink at its own age, or the oldest first when all are above a
+// size. What a counter means is not known here: a series is a port, a column a counter, a value 64 bits.
+//
+// One store a fabric, in a folder of its own under the state directory (telemetry/<fabric>/). One writer
+// thread owns the connections that write. A sweep is one commit to the head journal (durable against kill -9
+// when series_flush() or the next sweep's report says so); full groups of 64 series x 60 sweeps become chunks
+// (delta, varint, zero runs, zstd), a sixtieth of the groups a sweep. Readers have their own read-only
+// connections and belong to one thread each.
+//
+// A damaged file is set aside and costs what it held; a newer schema is refused; a full disk or an I/O error
+// pauses history, is told once, and ends by itself when writing works again: collection never waits.
+// Times are wall clock milliseconds. A clock that steps back does not stop history: see series_sweep().
+#ifndef WEFT_DB_SERIES_H
+#define WEFT_DB_SERIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/loop.h"
+
+struct err;
+struct series;
+struct series_reader;
+
+enum series_tier { SERIES_RAW, SERIES_MINUTE, SERIES_HOUR, SERIES_TIERS };
+
+struct series_opts {
+    unsigned columns;      // of a series, at most 64; more than a file has: they are added to it
+    uint64_t peak_columns; // bit c: of column c the minute and hour tiers keep the greatest rise between two
+                           // sweeps, beside its value
+    int64_t keep_ms[SERIES_TIERS]; // age at which a file goes; 0 = a day, 31 days, 366 days
+    uint64_t max_bytes;            // of all tiers together; 0 = no bound
+    const char *vfs;               // name of an SQLite VFS, for tests; NULL = the default
+};
+struct series_report {
+    bool created;
+    unsigned set_aside;     // damaged files found
+    char set_aside_as[512]; // the last one's new name
+    uint32_t series;        // that are known
+    int64_t last_ms;        // time of the newest sweep kept; 0 = none
+};
+// NULL and *e when the folder cannot be used at all. Runs a quick check of every file of the last two days;
+// the whole of it is series_check(). dir is made if missing.
+struct series *series_open(struct loop *l, const char *dir, const struct series_opts *o,
+                           struct series_report *ret, struct err *e);
+void series_close(struct series *s); // writes what is queued; NULL is fine
+
+// The number of a series, for good: dense from 0. A new one is durable with the next sweep.
+uint32_t series_id(struct series *s, uint64_t node_guid, uint8_t port);
+uint32_t series_num(const struct series *s);
+// What number i stands for.
+void series_key(const struct series *s, uint32_t i, uint64_t *ret_guid, uint8_t *ret_port);
+
+// A sweep: value[i * columns + c] of series 0..num-1, have[i] bit c: it was read in this sweep (else it is
+// absent, not zero). Copied, encoded on the caller's thread or the writer's; O(num). at_ms: wall clock. When
+// it is not later than the last one (a step back) the sweep is kept under the next free millisecond after the
+// last, until the clock has caught up, or, after a step of more than an hour, in a new era: what overlaps is
+// read in the order of writing. Never blocks: while the writer is behind by more than a few sweeps, sweeps
+// are left out and counted.
+void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const uint64_t *have, uint32_t num);
+
+struct series_health {
+    int status;                // 0, or the negative errno of the failure that lasts: history pauses
+    char text[200];            // what fails, for people
+    uint64_t sweeps, left_out; // written, and left out, since the start
+    int64_t last_commit_ns, max_commit_ns, cpu_ns; // writer thread
+    uint64_t bytes[SERIES_TIERS];
+    uint32_t files[SERIES_TIERS];
+    int64_t first_ms[SERIES_TIERS]; // oldest that is kept; 0 = nothing
+};
+void series_health(const struct series *s, struct series_health *ret);
+int series_flush(struct series *s); // blocks until all is durable or was tried in vain; for tests and exit
+
+// --- reading: any thread, one reader a thread; blocks ---
+struct series_reader *series_reader_new(const char *dir, struct err *e);
+void series_reader_free(struct series_reader *r);
+
+struct series_query {
+    const uint32_t *series; // sorted; NULL = all
+    uint32_t num;
+    uint64_t columns;       // bit c
+    int64_t from_ms, to_ms; // both included
+    int64_t step_ms; // 0: every sweep kept; else one sample a step, the last in it. The tier is the coarsest
+                     // that has steps as fine as this, else what there is
+    bool peaks; // of columns with peaks: the greatest rise in the step instead of the value
+};
+struct series_point {
+    uint32_t series;
+    int64_t at_ms;
+    uint64_t have;         // bit c, of those asked for
+    const uint64_t *value; // [column]; valid in the callback
+};
+// Points of one series come together, in order of time. fn returns false to stop. Returns the number of
+// points, or negative errno and *e; damaged parts are left out and counted in *ret_damaged (may be NULL).
+typedef bool series_point_fn(void *arg, const struct series_point *p);
+long series_read(struct series_reader *r, const struct series_query *q, series_point_fn *fn, void *arg,
+                 uint64_t *ret_damaged, struct err *e);
+
+// For shipping elsewhere: raw sweeps after a cursor, oldest first, a window at a time: all points of a window
+// [*ret_from, *ret_to] come before later ones; within it series after series. A cursor is a text that means
+// where to go on, durable over restarts; "" = from the oldest. The caller keeps the new one when what it got
+// has arrived. bytes bounds memory. Returns points, 0 when nothing is new.
+long series_scan(struct series_reader *r, const char *cursor, size_t max_points, series_point_fn *fn,
+                 void *arg, char *ret_cursor, size_t cursor_size, struct err *e);
+// What a series stands for, as the files say.
+int series_reader_key(struct series_reader *r, uint32_t i, uint64_t *ret_guid, uint8_t *ret_port);
+uint32_t series_reader_num(struct series_reader *r);
+uint32_t series_reader_find(struct series_reader *r, uint64_t node_guid, uint8_t port); // UINT32_MAX
+
+// `weft db check`: SQLite's integrity_check and every chunk decoded, of all files in dir. Calls tell() once a
+// file: ok or what is wrong. Returns damaged files.
+long series_check(const char *dir, void (*tell)(void *arg, const char *file, const char *text), void *arg);
+
+#endif

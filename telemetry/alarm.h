@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Alarms: what is wrong now, of all fabrics, one list for people, pagers and dashboards. Whoever finds
+// something (health rules, congestion, the subnet manager's findings, weft itself) raises it by (fabric,
+// rule, subject) and clears it; the list adds what all have in common: identity that outlives restarts,
+// times, counts, stickiness, grouping, acknowledgement, silences, maintenance windows. Kept in meta.db; every
+// change is an event.
+//
+// rule: "L06" (doc/alarms.md has all rows). subject: what it is about, as identity: "0x<guid>/<port>" of a
+// link's lower end, "0x<guid>" of a node, or a word. Loop thread.
+#ifndef WEFT_TELEMETRY_ALARM_H
+#define WEFT_TELEMETRY_ALARM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/loop.h"
+
+struct db;
+struct err;
+struct alarms;
+
+enum alarm_severity { ALARM_INFO, ALARM_MINOR, ALARM_MAJOR, ALARM_CRITICAL };
+const char *alarm_severity_name(enum alarm_severity s);
+
+struct alarm_rule {               // the catalogue, one row a rule
+    const char *id;               // "L06"
+    const char *name;             // "post-fec-errors"
+    const char *title;            // "post-FEC errors"
+    const char *raised, *cleared; // conditions, for people
+    const char *advice;           // what to do, for people
+    const char *source;
+    int64_t clear_after_ns; // the condition must have been gone for so long; the alarm stays at least 10 min
+};
+extern const struct alarm_rule alarm_rules[];
+extern const unsigned alarm_num_rules;
+const struct alarm_rule *alarm_rule(const char *id); // NULL
+
+struct alarm_report { // strings are copied; NULL = ""
+    const char *fabric, *rule, *subject;
+    enum alarm_severity severity;
+    const char *place;    // "leaf-r3-04/44 <-> spine-05/55": both ends with names
+    const char *peer;     // the far end's name, or ""
+    const char *cable;    // serial, or ""
+    const char *reason;   // one line with numbers and limits: "11 post-FEC errors in 12 min, limit 2.9"
+    const char *evidence; // JSON object: values by name, or ""
+    const char *advice;   // NULL: the rule's
+    const char *group;    // alarms with the same group and rule within a minute become one with a count
+                       // ("0x<guid>" of the switch whose 64 links went), or NULL
+    uint64_t node_guid[2]; // both ends, 0 = none: what silences and windows look at
+    uint8_t port[2];
+};
+
+struct alarm {   // a view; borrowed until the next call that changes the list
+    uint64_t id; // rising, never reused
+    const struct alarm_rule *rule;
+    const char *fabric, *subject, *place, *peer, *cable, *reason, *evidence, *advice;
+    enum alarm_severity severity;
+    int64_t since_wall_ns, last_wall_ns; // first raised; raised or changed last
+    uint64_t count;                      // times raised
+    bool active;                         // the condition holds now; else it is kept for being sticky
+    int64_t cleared_wall_ns;
+    bool acked;
+    const char *acked_by, *ack_note;
+    uint64_t silence; // id of the silence that covers it; 0
+    uint32_t members; // of a group; 1 otherwise
+    const uint64_t *node_guid;
+    const uint8_t *port;
+};
+
+struct alarm_silence {
+    uint64_t id;
+    const char *focus; // what it covers, as text; "" = everything
+    const char *rule;  // or "" = any
+    const char *owner, *reason;
+    int64_t from_wall_ns, until_wall_ns;
+    bool maintenance; // what it covers is also kept off traffic by hand; at its end what has not come back is
+                      // listed
+};
+
+struct alarm_change { // told to those who send alarms on
+    enum { ALARM_RAISED, ALARM_CHANGED, ALARM_CLEARED, ALARM_ACKED, ALARM_SILENCED } what;
+    const struct alarm *alarm;
+};
+
+struct alarms_callbacks {
+    void *arg;
+    // kind "alarm-raised" …; returns the event's id.
+    void (*event)(void *arg, const char *fabric, const char *kind, const char *severity, const char *subject,
+                  const char *text, const char *data_json);
+    void (*change)(void *arg, const struct alarm_change *c); // may be NULL
+    // Whether a silence's focus covers a port; NULL: compared as GUID, name pattern or GUID/port.
+    bool (*covers)(void *arg, const char *focus, const char *fabric, uint64_t node_guid, uint8_t port);
+};
+// db may be NULL. Loads what was active; it is cleared again by the usual rules when nobody raises it.
+struct alarms *alarms_new(struct loop *l, struct db *db, const struct alarms_callbacks *cb);
+void alarms_free(struct alarms *a);
+
+void alarm_raise(struct alarms *a, const struct alarm_report *r); // also again, each time it is seen
+void alarm_clear(struct alarms *a, const char *fabric, const char *rule, const char *subject);
+// Everything of a fabric and rule that was not raised since the last call of this is cleared: for those who
+// look at everything each time.
+void alarm_round(struct alarms *a, const char *fabric, const char *rule);
+
+uint32_t alarms_list(const struct alarms *a, const struct alarm **ret); // worst first; borrowed
+const struct alarm *alarm_by_id(const struct alarms *a, uint64_t id);
+int alarm_ack(struct alarms *a, uint64_t id, const char *by, const char *note); // -ENOENT
+// id, or 0 and *e. until must be later than now and at most a year; owner and reason must not be empty.
+uint64_t alarm_silence_add(struct alarms *a, const struct alarm_silence *s, struct err *e);
+int alarm_silence_end(struct alarms *a, uint64_t id, const char *by);
+uint32_t alarm_silences(const struct alarms *a, const struct alarm_silence **ret);
+struct alarms_count {
+    uint32_t critical, major, minor, info, silenced, acked;
+};
+void alarms_count(const struct alarms *a, const char *fabric, struct alarms_count *ret); // NULL: all
+
+#endif

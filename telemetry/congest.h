@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Congestion trees: which ports wait, for whom, and since when. From each waiting port downstream along the
+// routes in force to the root: a host that does not take what it is sent, several senders to one receiver, a
+// link that carries more than it can (or carries it alone while its siblings idle), a link slower than it
+// should be.
+//
+// Fed once a sweep; knows ports by slot, so it goes on over snapshots. Pure but for its own state: no clock,
+// no descriptor. Loop thread; O(held ports x ports of a switch) a sweep.
+#ifndef WEFT_TELEMETRY_CONGEST_H
+#define WEFT_TELEMETRY_CONGEST_H
+
+#include "fabric/groups.h"
+#include "fabric/tables.h"
+#include "telemetry/table.h"
+
+struct congest;
+
+enum congest_kind {
+    CONGEST_SLOW_LINK,      // runs below its width or speed
+    CONGEST_RECEIVER,       // a host that does not drain
+    CONGEST_INCAST,         // several senders to one host
+    CONGEST_OVERSUBSCRIBED, // a cable between switches that is full, and its siblings too
+    CONGEST_IMBALANCE,      // the same while its siblings idle
+    CONGEST_DEADLOCK,       // ports that wait for each other in a circle, and nothing moves
+    CONGEST_UNCLEAR,        // waits that nothing known explains
+};
+const char *congest_kind_name(enum congest_kind k);
+
+struct congest_opts {         // 0 = the default
+    double held_on, held_off; // 0.02, 0.01 (2 of 3 samples)
+    double full;              // used share from which a port is full: 0.90
+    unsigned grace;           // sweeps that a tree outlives its root: 3
+};
+struct congest_member {
+    uint32_t slot;  // a port that waits (its direction out)
+    uint32_t depth; // hops from the root; 0: the root itself
+    double held, used;
+    double lost_bps;
+    bool victim; // may have nothing to do with the root: none of its traffic need go there
+};
+struct congest_tree {
+    uint64_t id;   // stays while the tree lives
+    uint32_t root; // slot: the port, out of which traffic does not get
+    enum congest_kind kind;
+    int64_t since;        // loop time
+    unsigned sweeps;      // seen in
+    double held, used;    // of the root
+    double lost_bps;      // of all members
+    double share;         // of all bandwidth lost in the fabric now
+    double explained;     // of its members' waits that the tree explains; below 0.6 the kind is UNCLEAR
+    uint32_t second_root; // the next best one when unclear; else TELE_SLOT_NONE
+    const struct congest_member *member; // by depth, then lost_bps; ends only with the next feed
+    uint32_t num_members, num_victims, num_switches;
+    uint32_t num_adapters; // host ports among members: senders that may be held up
+    const uint32_t *cycle; // DEADLOCK: slots of the circle
+    uint32_t num_cycle;
+};
+
+struct congest *congest_new(const struct congest_opts *o); // NULL: defaults
+void congest_free(struct congest *c);
+// The sweep that has just ended. t->fabric and tables must belong together; tables and groups may be NULL (no
+// routes known: trees are single ports). now: loop time. table may have holes: ports not read say nothing.
+void congest_feed(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
+                  const struct fabric_groups *groups, int64_t now);
+// Trees of the last feed, most lost bandwidth first; borrowed until the next.
+uint32_t congest_trees(const struct congest *c, const struct congest_tree *const **ret);
+struct congest_totals {
+    uint32_t held, unread; // ports
+    double lost_bps;
+};
+void congest_totals(const struct congest *c, struct congest_totals *ret);
+// How waits and use are spread: by rail or by scalable unit.
+struct congest_part {
+    uint16_t number; // of the rail or SU
+    uint32_t ports, held;
+    double mean_used, max_used, mean_held, max_held, lost_bps; // of ports between switches' and towards hosts
+};
+// Computed anew; malloc'd, the caller's. Returns rows.
+uint32_t congest_by_rail(const struct tele_table *t, struct congest_part **ret);
+uint32_t congest_by_su(const struct tele_table *t, struct congest_part **ret);
+
+#endif

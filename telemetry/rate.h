@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What counters mean: rates, utilisation, bandwidth lost to waiting, error rates, bit error ratios with their
+// confidence. Pure functions of the table and of numbers; no state.
+#ifndef WEFT_TELEMETRY_RATE_H
+#define WEFT_TELEMETRY_RATE_H
+
+#include "telemetry/table.h"
+
+// Of a port in its direction out, over its last two readings; NAN where something is missing.
+struct tele_use {
+    double xmit_bps, rcv_bps;   // bytes/s of data
+    double xmit_used, rcv_used; // share of what the link carries, 0..1
+    double xmit_pps, rcv_pps;
+    double held;     // share of time in which there was data to send and no way to send it, 0..1, after
+                     // the device's tick rule and never above 1 - xmit_used + measuring error
+    double lost_bps; // bytes/s that this time could have carried
+};
+void tele_use(const struct tele_table *t, uint32_t slot, struct tele_use *ret);
+
+// PortXmitWait's tick: bytes of link time. Most devices count per 8 bytes of the port, some per 4 bytes per
+// lane (NVIDIA ibdiagnet manual, "Congestion Assessment"); IBA leaves it open.
+unsigned tele_wait_tick_bytes(uint32_t vendor_id, uint16_t device_id, unsigned lanes);
+
+// Per second of a counter; NAN where there are not two readings.
+double tele_rate(const struct tele_table *t, uint32_t slot, enum tele_counter c);
+
+// Bit error ratio of `errors` among `bits` transferred: the estimate and its 95 % bounds (Poisson). enough:
+// the bits suffice to say that it is below `limit` when there were no errors (3/limit bits), or above it.
+struct tele_ber {
+    double estimate, low, high;
+    bool enough;
+    double seconds_needed; // at this rate until it can be said; 0 when enough
+};
+void tele_ber(uint64_t errors, double bits, double bits_per_s, double limit, struct tele_ber *ret);
+
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Telemetry of one fabric: reads the counters of all its ports, keeps what they mean, and finds what is
+// wrong.
+//
+//   collect.c   who is asked what and when; one device costs only itself
+//   accum.c     readings to accumulators: clears, wraps, saturation, nonsense
+//   table.c     ports by slot, as the snapshot has them
+//   rate.c      rates, use, waits, bit errors         congest.c   trees of waiting ports
+//   health.c    rules and states of links             alarm.c     the list of alarms (one for all fabrics)
+//   isolate.c   which links to keep traffic off       remote_write.c, notify.c   to others
+//
+// A sweep reads every port once in `interval`; at its end `swept` is called, then congestion, health and the
+// store are fed. Loop thread. It knows the subnet manager only by the snapshots it is given.
+#ifndef WEFT_TELEMETRY_TELEMETRY_H
+#define WEFT_TELEMETRY_TELEMETRY_H
+
+#include "db/series.h"
+#include "fabric/groups.h"
+#include "fabric/tables.h"
+#include "mad/engine.h"
+#include "telemetry/alarm.h"
+#include "telemetry/congest.h"
+#include "telemetry/health.h"
+#include "telemetry/table.h"
+
+struct tele;
+
+struct tele_opts {
+    const char *fabric;
+    int64_t interval_ns;        // of a sweep; 0 = nothing is collected
+    int64_t errors_interval_ns; // of the error counters between sweeps; 0 = with the sweep
+    int64_t detail_interval_ns; // of the groups SPEED, RCV_DETAIL, XMIT_DETAIL
+    unsigned per_device;        // requests at once to one device
+    bool clear_saturated;       // clear counters that cannot count further (only those; never others)
+};
+struct tele_callbacks {
+    void *arg;
+    void (*event)(void *arg, const char *kind, const char *severity, const char *subject, const char *text);
+    void (*swept)(void *arg); // a sweep has ended; everything is fed
+};
+// series, alarms may be NULL. None is owned.
+struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, struct alarms *a,
+                      const struct tele_opts *o, const struct tele_callbacks *cb);
+void tele_free(struct tele *t);
+// A new generation; references are taken. Nothing is collected before the first, nor while f is NULL (we are
+// not the master, the port is lost).
+void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tables *tables,
+                 const struct fabric_groups *groups);
+const struct tele_table *tele_table(const struct tele *t);
+const struct congest *tele_congest(const struct tele *t);
+struct health *tele_health(struct tele *t);
+
+struct tele_status {
+    uint64_t sweeps, late;        // finished; begun later than they should
+    int64_t last_wall_ns;         // the last one's end; 0 = none yet
+    int64_t last_ns;              // how long it took
+    uint32_t ports, read, unread; // of the last sweep
+    uint64_t mads, timeouts, refused;
+    uint64_t resets, saturated, nonsense; // found since the start
+    uint64_t since_ns;                    // CPU of collect, rates, health and congestion, since the start
+};
+void tele_get_status(const struct tele *t, struct tele_status *ret);
+struct tele_unread_node { // a device that does not give its counters
+    uint64_t guid;
+    enum tele_unread why;
+    int64_t since; // loop time
+    uint32_t ports;
+};
+uint32_t tele_unread_nodes(const struct tele *t, struct tele_unread_node **ret); // malloc'd, the caller's
+
+#endif
