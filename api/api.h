@@ -14,6 +14,7 @@
 #include "mad/engine.h"
 #include "sim/sim.h"
 #include "sm/sm.h"
+#include "telemetry/telemetry.h"
 
 struct err;
 struct api;
@@ -27,6 +28,9 @@ struct api_fabric { // borrowed; lives as long as the api
     const struct fabric *offline; // the fabric of a file, when there is no sm
     const struct findings *offline_findings;
     const char *down; // why there is no sm (port cannot be opened …): text for people, NULL when there is one
+    struct tele *tele;      // NULL offline, without a port, and where counters are not collected
+    struct series *series;  // history's writer, for its state; NULL when nothing is kept
+    const char *series_dir; // folder that readers of history open; NULL when nothing is kept
 };
 
 struct api_context {
@@ -35,6 +39,7 @@ struct api_context {
     struct db *db; // NULL: no events are kept
     struct api_fabric *const *fabric;
     unsigned num_fabrics;
+    struct alarms *alarms; // of all fabrics; NULL offline
     int64_t started_wall_ns;
 };
 

@@ -24,6 +24,7 @@
 #include "telemetry/table.h"
 
 struct tele;
+struct tele_module; // module.h
 
 struct tele_opts {
     const char *fabric;
@@ -49,6 +50,21 @@ void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tab
 const struct tele_table *tele_table(const struct tele *t);
 const struct congest *tele_congest(const struct tele *t);
 struct health *tele_health(struct tele *t);
+
+// Ticks of PortXmitWait by virtual lane since the device cleared them (PortVLXmitWaitCounters), read now, on
+// demand. done is called once, from the loop, never from inside the call: status 0, -ETIMEDOUT, -EOPNOTSUPP
+// (the device has no such attribute), -ENOENT (no such port, or nothing is collected), -ECANCELED (tele_free,
+// another generation). ticks is valid during the call; 16 bits on the wire, 65535 = that many or more.
+struct tele_vl_waits {
+    int status;
+    const char *text;   // why not, for people; ""
+    uint32_t ticks[16]; // by VL
+};
+typedef void tele_vl_wait_fn(void *arg, const struct tele_vl_waits *w);
+void tele_vl_wait(struct tele *t, uint64_t node_guid, uint8_t port, tele_vl_wait_fn *done, void *arg);
+
+// What the performance agent cannot say, of a file of ibdiagnet; NULL: no source for this slot.
+const struct tele_module *tele_module(const struct tele *t, uint32_t slot);
 
 struct tele_status {
     uint64_t sweeps, late;        // finished; begun later than they should
