@@ -8,6 +8,7 @@
 
 #include "cli/text.h"
 #include "lib/err.h"
+#include "lib/word.h"
 
 // True when word is one of the words in list (blanks between).
 static bool in_words(const char *list, const char *word, size_t len)
@@ -78,8 +79,8 @@ static int unknown_option(const struct command_row *c, const char *name, size_t 
 
     snprintf(word, sizeof(word), "%.*s", (int)(len < 64 ? len : 64), name);
     for (const struct option_row *o = option_rows; o->name; o++) {
-        unsigned d = text_distance(word, o->name);
-        if (!o->hidden && (c == NULL || command_takes(c, o)) && text_near(word, o->name) && d < best) {
+        unsigned d = word_distance(word, o->name);
+        if (!o->hidden && (c == NULL || command_takes(c, o)) && word_near(word, o->name) && d < best) {
             best = d;
             near = o->name;
         }
@@ -184,8 +185,8 @@ static int unknown_command(const struct args *a, struct err *e)
         if (strcmp(first, w) == 0) // a group: "sim"
             snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s\"%s\"", list[0] ? ", " : "",
                      c->name);
-        unsigned d = text_distance(w, first);
-        if (text_near(w, first) && d < best) {
+        unsigned d = word_distance(w, first);
+        if (word_near(w, first) && d < best) {
             best = d;
             snprintf(near, sizeof(near), "%s", first);
         }

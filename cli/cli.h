@@ -5,7 +5,7 @@
 //     main.c      options, --watch, exit code       help.c   help, doc/cli.md, completion from the rows
 //     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
 //     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
-//     focus.c     the focus language                child.c  a private weftd for saved fabrics
+//     focus.c     the focus language on JSON                child.c  a private weftd for saved fabrics
 //     status.c show.c sweep.c blueprint.c group.c route.c quality.c job.c whatif.c event.c change.c drain.c
 //     sim.c   the commands
 //

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/text.h"
+#include "lib/when.h"
 
 #define LAST_DEFAULT 100
 #define FOLLOW_LAST 10
@@ -48,9 +49,9 @@ static int parse_since(struct cli *c, struct since *ret)
     if (s == NULL)
         return CLI_OK;
     ret->given = true;
-    if (text_parse_count(s, 0, INT64_MAX, &ret->id) == 0 || text_parse_time(s, &ret->ns) == 0)
+    if (text_parse_count(s, 0, INT64_MAX, &ret->id) == 0 || when_parse(s, &ret->ns) == 0)
         return CLI_OK;
-    if (text_parse_age(s, &seconds) == 0) {
+    if (when_parse_age(s, &seconds) == 0) {
         ret->ns = wall_now_ns() - seconds * MONO_S;
         return CLI_OK;
     }
@@ -79,7 +80,7 @@ static json_t *reversed(json_t *items)
 static bool is_since(json_t *e, int64_t ns)
 {
     int64_t t;
-    return ns == 0 || text_parse_time(js_str(e, "time"), &t) != 0 || t >= ns;
+    return ns == 0 || when_parse(js_str(e, "time"), &t) != 0 || t >= ns;
 }
 
 static json_t *only_since(json_t *items, int64_t ns)

@@ -11,6 +11,7 @@
 #include "cli/text.h"
 #include "lib/mono.h"
 #include "lib/xalloc.h"
+#include "lib/when.h"
 
 #define FIELDS_MAX 40
 #define SHRUNK_MIN 8
@@ -87,7 +88,7 @@ static void put_raw(struct buf *b, const struct field *f, json_t *v)
 static void put_age(struct buf *b, const char *s)
 {
     int64_t t;
-    if (text_parse_time(s, &t) == 0)
+    if (when_parse(s, &t) == 0)
         text_age(b, (wall_now_ns() - t) / MONO_S);
     else
         buf_puts(b, s);

@@ -130,7 +130,7 @@ static json_t *filtered(json_t *items, const struct query *q, const struct focus
     size_t i;
     json_array_foreach(items, i, item)
     {
-        if ((f == NULL || focus_match(f, item)) && (q->keep == NULL || q->keep(item, q->arg)))
+        if ((f == NULL || focus_has(f, q->fields, item)) && (q->keep == NULL || q->keep(item, q->arg)))
             json_array_append(kept, item);
     }
     json_decref(items);
@@ -148,7 +148,7 @@ static int fetch(struct cli *c, const char *path, const struct query *q, json_t 
     int rc = cli_number(c, "limit", 1, 100000000, &limit);
     if (rc == CLI_OK && q->use_words && c->args.num_words > 0) {
         char *text = joined_words(c);
-        f = focus_new(text, q->fields, q->names, &e);
+        f = focus_of(text, q->fields, q->names, &e);
         free(text);
         if (f == NULL) {
             cli_complain(&e);

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/text.h"
+#include "lib/when.h"
 
 #define WAIT_DEFAULT 600
 #define POLL_SECONDS 0.2
@@ -101,7 +102,7 @@ static void age_of(struct out *o, const char *when)
 {
     struct buf age = {0};
     int64_t at;
-    if (text_parse_time(when, &at) != 0)
+    if (when_parse(when, &at) != 0)
         return;
     text_age(&age, (wall_now_ns() - at) / MONO_S);
     out_printf(o, "%s ago", age.data);
@@ -312,7 +313,7 @@ static void sweep_line(struct out *o, json_t *s)
         return;
     label(o, "sweep");
     out_printf(o, "#%lld (%s)", js_int(s, "id"), js_str(s, "cause"));
-    if (text_parse_time(js_str(s, "began_at"), &began) == 0) {
+    if (when_parse(js_str(s, "began_at"), &began) == 0) {
         text_age(&age, (wall_now_ns() - began) / MONO_S - (int64_t)js_num(s, "seconds"));
         out_printf(o, " %s ago", age.data);
         buf_done(&age);

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <wchar.h>
 
+#include "lib/when.h"
+
 // Bytes of the UTF-8 character at s, 0 when it is broken (overlong forms and surrogates too).
 static unsigned utf8_next(const char *s, uint32_t *ret)
 {
@@ -161,55 +163,13 @@ void text_age(struct buf *b, int64_t s)
         buf_printf(b, "%lld d", (long long)(s / 86400));
 }
 
-static int parse_offset(const char *s, int *ret_seconds)
-{
-    int h, m, n = 0;
-    if ((s[0] == 'Z' || s[0] == 'z') && s[1] == 0) {
-        *ret_seconds = 0;
-        return 0;
-    }
-    if ((s[0] != '+' && s[0] != '-') || strlen(s) != 6 || s[3] != ':' ||
-        sscanf(s + 1, "%2d:%2d%n", &h, &m, &n) != 2 || s[1 + n] != 0 || h > 23 || m > 59)
-        return -EINVAL;
-    *ret_seconds = (s[0] == '-' ? -1 : 1) * (h * 3600 + m * 60);
-    return 0;
-}
-
-int text_parse_time(const char *s, int64_t *ret_wall_ns)
-{
-    struct tm tm = {0};
-    int64_t ns = 0;
-    int offset;
-
-    if (strlen(s) < 20 || s[4] != '-')
-        return -EINVAL;
-    const char *p = strptime(s, "%Y-%m-%d", &tm);
-    if (p == NULL || (*p != 'T' && *p != 't' && *p != ' '))
-        return -EINVAL;
-    p = strptime(p + 1, "%H:%M:%S", &tm);
-    if (p == NULL)
-        return -EINVAL;
-    if (*p == '.') {
-        int64_t unit = 100000000;
-        for (p++; *p >= '0' && *p <= '9'; p++, unit /= 10)
-            ns += (*p - '0') * unit;
-    }
-    if (parse_offset(p, &offset) != 0)
-        return -EINVAL;
-    int64_t seconds = (int64_t)timegm(&tm) - offset;
-    if (seconds > INT64_MAX / 1000000000 - 1 || seconds < INT64_MIN / 1000000000 + 1) // years 1678 to 2262
-        return -EINVAL;
-    *ret_wall_ns = seconds * 1000000000 + ns;
-    return 0;
-}
-
 void text_time(struct buf *b, const char *s, bool millis)
 {
     char text[64], zone[16];
     int64_t ns;
     struct tm tm;
 
-    if (text_parse_time(s, &ns) != 0) {
+    if (when_parse(s, &ns) != 0) {
         text_escape(b, s, false);
         return;
     }
@@ -223,26 +183,6 @@ void text_time(struct buf *b, const char *s, bool millis)
     buf_printf(b, " %s", zone);
 }
 
-int text_parse_age(const char *s, int64_t *ret_seconds)
-{
-    static const struct {
-        char letter;
-        int64_t seconds;
-    } unit[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    char *end;
-
-    if (*s < '0' || *s > '9')
-        return -EINVAL;
-    errno = 0;
-    long v = strtol(s, &end, 10);
-    for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]); i++)
-        if (errno == 0 && v <= 100000000 && end[0] == unit[i].letter && end[1] == 0) {
-            *ret_seconds = v * unit[i].seconds;
-            return 0;
-        }
-    return -EINVAL;
-}
-
 int text_parse_count(const char *s, long long min, long long max, long long *ret)
 {
     char *end;
@@ -254,60 +194,4 @@ int text_parse_count(const char *s, long long min, long long max, long long *ret
         return -EINVAL;
     *ret = v;
     return 0;
-}
-
-unsigned text_distance(const char *a, const char *b)
-{
-    size_t n = strlen(a), m = strlen(b);
-    unsigned d[65][65];
-
-    if (n > 64 || m > 64)
-        return UINT_MAX;
-    for (size_t i = 0; i <= n; i++)
-        d[i][0] = (unsigned)i;
-    for (size_t j = 0; j <= m; j++)
-        d[0][j] = (unsigned)j;
-    for (size_t i = 1; i <= n; i++)
-        for (size_t j = 1; j <= m; j++) {
-            unsigned best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            if (d[i - 1][j] + 1 < best)
-                best = d[i - 1][j] + 1;
-            if (d[i][j - 1] + 1 < best)
-                best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
-                best = d[i - 2][j - 2] + 1;
-            d[i][j] = best;
-        }
-    return d[n][m];
-}
-
-bool text_near(const char *word, const char *known)
-{
-    size_t n = strlen(word);
-    if (n >= 2 && strncmp(word, known, n) == 0)
-        return true;
-    return text_distance(word, known) <= (n <= 4 ? 1 : n <= 8 ? 2 : 3);
-}
-
-bool text_glob(const char *pattern, const char *s)
-{
-    const char *star = NULL, *back = NULL;
-
-    while (*s) {
-        if (*pattern == '*') {
-            star = pattern++;
-            back = s;
-        } else if (*pattern == '?' || *pattern == *s) {
-            pattern++;
-            s++;
-        } else if (star) {
-            pattern = star + 1;
-            s = ++back;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*')
-        pattern++;
-    return *pattern == 0;
 }

@@ -23,15 +23,6 @@ void text_figure(struct buf *b, double x);     // 0.9983, 18,930
 void text_age(struct buf *b, int64_t seconds); // 12 s, 3 min, 2 h 10 min, 4 d
 // A time as the API writes it (RFC 3339 UTC) in local time with its zone; adds s itself when it is none.
 void text_time(struct buf *b, const char *s, bool millis);
-// RFC 3339 with Z or an offset: nanoseconds since 1970, or -EINVAL.
-int text_parse_time(const char *s, int64_t *ret_wall_ns);
-// "90s", "10m", "2h", "3d": seconds; or -EINVAL.
-int text_parse_age(const char *s, int64_t *ret_seconds);
 int text_parse_count(const char *s, long long min, long long max, long long *ret); // or -EINVAL
-
-// How many characters to add, remove, change or swap to make b from a; beyond 64 characters: many.
-unsigned text_distance(const char *a, const char *b);
-bool text_near(const char *word, const char *known); // near enough to suggest
-bool text_glob(const char *pattern, const char *s);  // * and ?
 
 #endif

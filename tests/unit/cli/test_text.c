@@ -13,6 +13,8 @@
 
 #include "cli/text.h"
 #include "lib/rng.h"
+#include "lib/when.h"
+#include "lib/word.h"
 
 static char *escaped(const char *s, bool utf8)
 {
@@ -122,11 +124,11 @@ static void test_count_age(void **state)
 static void test_times(void **state)
 {
     int64_t ns, s;
-    assert_int_equal(text_parse_time("1970-01-01T00:00:01.250Z", &ns), 0);
+    assert_int_equal(when_parse("1970-01-01T00:00:01.250Z", &ns), 0);
     assert_int_equal(ns, 1250000000);
-    assert_int_equal(text_parse_time("1970-01-01T02:00:00+02:00", &ns), 0);
+    assert_int_equal(when_parse("1970-01-01T02:00:00+02:00", &ns), 0);
     assert_int_equal(ns, 0);
-    assert_int_equal(text_parse_time("2026-11-30T19:53:05.001Z", &ns), 0);
+    assert_int_equal(when_parse("2026-11-30T19:53:05.001Z", &ns), 0);
     assert_int_equal(ns, 1796068385001000000);
     static const char *const bad[] = {"2999-01-01T00:00:00Z",
                                       "",
@@ -138,12 +140,12 @@ static void test_times(void **state)
                                       "2026-11-30T19:53:05+9:00",
                                       "12345678901234567890123"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_int_not_equal(text_parse_time(bad[i], &ns), 0);
-    assert_int_equal(text_parse_age("2h", &s), 0);
+        assert_int_not_equal(when_parse(bad[i], &ns), 0);
+    assert_int_equal(when_parse_age("2h", &s), 0);
     assert_int_equal(s, 7200);
-    assert_int_not_equal(text_parse_age("2", &s), 0);
-    assert_int_not_equal(text_parse_age("-2h", &s), 0);
-    assert_int_not_equal(text_parse_age("2hh", &s), 0);
+    assert_int_not_equal(when_parse_age("2", &s), 0);
+    assert_int_not_equal(when_parse_age("-2h", &s), 0);
+    assert_int_not_equal(when_parse_age("2hh", &s), 0);
 
     struct buf b = {0};
     setenv("TZ", "Europe/Berlin", 1);
@@ -174,19 +176,19 @@ static void test_numbers(void **state)
 
 static void test_words(void **state)
 {
-    assert_int_equal(text_distance("status", "status"), 0);
-    assert_int_equal(text_distance("sttaus", "status"), 1); // two swapped
-    assert_int_equal(text_distance("", "abc"), 3);
-    assert_true(text_near("nod", "node"));
-    assert_true(text_near("staus", "status"));
-    assert_true(text_near("re", "reroute"));
-    assert_false(text_near("mad", "sim"));
-    assert_true(text_glob("leaf-r1-*", "leaf-r1-03"));
-    assert_true(text_glob("*a*b?", "xxaxxbc"));
-    assert_false(text_glob("*a*b?", "xxaxxb"));
-    assert_true(text_glob("", ""));
-    assert_false(text_glob("", "a"));
-    assert_true(text_glob("***", ""));
+    assert_int_equal(word_distance("status", "status"), 0);
+    assert_int_equal(word_distance("sttaus", "status"), 1); // two swapped
+    assert_int_equal(word_distance("", "abc"), 3);
+    assert_true(word_near("nod", "node"));
+    assert_true(word_near("staus", "status"));
+    assert_true(word_near("re", "reroute"));
+    assert_false(word_near("mad", "sim"));
+    assert_true(word_glob("leaf-r1-*", "leaf-r1-03"));
+    assert_true(word_glob("*a*b?", "xxaxxbc"));
+    assert_false(word_glob("*a*b?", "xxaxxb"));
+    assert_true(word_glob("", ""));
+    assert_false(word_glob("", "a"));
+    assert_true(word_glob("***", ""));
 }
 
 int main(void)

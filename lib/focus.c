@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/focus.h"
+
+#include <errno.h>
+#include <math.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/err.h"
+#include "lib/word.h"
+#include "lib/xalloc.h"
+
+#define DEPTH_MAX 32
+#define ATOMS_MAX 256
+#define REGEX_MAX 256
+
+enum op { OP_EQ, OP_NE, OP_RE, OP_LT, OP_LE, OP_GT, OP_GE };
+enum kind { K_AND, K_OR, K_NOT, K_ATOM, K_NAME };
+
+struct value {
+    char *text;
+    bool is_number, is_range;
+    double low, high;
+    struct value *next;
+};
+
+struct term {
+    enum kind kind;
+    struct term *a, *b;
+    unsigned field;
+    enum op op;
+    struct value *values;
+    regex_t regex;
+    bool has_regex;
+    struct term *all; // every term, to be freed
+};
+
+#define NAMES_MAX 8
+
+struct focus {
+    struct term *root, *all;
+    unsigned name[NAMES_MAX], num_names; // fields that a bare name is compared with
+    // while parsing
+    const struct focus_fields *fields;
+    const char *text, *p;
+    unsigned atoms, depth;
+    struct err *err;
+};
+
+static struct term *parse_or(struct focus *f);
+
+static struct term *term_new(struct focus *f, enum kind k, struct term *a, struct term *b)
+{
+    struct term *t = xcalloc(1, sizeof(*t));
+    t->kind = k;
+    t->a = a;
+    t->b = b;
+    t->all = f->all;
+    f->all = t;
+    return t;
+}
+
+static void *bad(struct focus *f, const char *text)
+{
+    if (f->err->code == 0)
+        err_set(f->err, -EINVAL, "focus", "%s at column %d of \"%.100s\"", text, (int)(f->p - f->text) + 1,
+                f->text);
+    return NULL;
+}
+
+static void blanks(struct focus *f)
+{
+    f->p += strspn(f->p, " \t\n");
+}
+
+static bool is_bare(char c)
+{
+    return c != 0 && strchr(" \t\n'\"()|,", c) == NULL;
+}
+
+static size_t word_len(const char *p)
+{
+    size_t n = 0;
+    while (is_bare(p[n]) && strchr("=<>~!", p[n]) == NULL)
+        n++;
+    return n;
+}
+
+static bool take_word(struct focus *f, const char *word)
+{
+    size_t n = strlen(word);
+    blanks(f);
+    if (strncmp(f->p, word, n) != 0)
+        return false;
+    if (word[0] >= 'a' && is_bare(f->p[n]))
+        return false;
+    f->p += n;
+    return true;
+}
+
+static bool take_op(struct focus *f, enum op *ret)
+{
+    static const struct {
+        const char *text;
+        enum op op;
+    } known[] = {{"!=", OP_NE}, {"<=", OP_LE}, {">=", OP_GE}, {"=", OP_EQ},
+                 {"~", OP_RE},  {"<", OP_LT},  {">", OP_GT}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        size_t n = strlen(known[i].text);
+        if (strncmp(f->p, known[i].text, n) == 0) {
+            f->p += n;
+            *ret = known[i].op;
+            return true;
+        }
+    }
+    return false;
+}
+
+// The whole of n bytes as a number, a unit allowed.
+static bool read_number(const char *s, size_t n, bool unit, double *ret)
+{
+    char text[64], *end;
+    if (n == 0 || n >= sizeof(text))
+        return false;
+    snprintf(text, sizeof(text), "%.*s", (int)n, s);
+    double v = strtod(text, &end);
+    if (end == text || !isfinite(v))
+        return false;
+    if (unit && strcmp(end, "%") == 0)
+        v /= 100;
+    else if (*end != 0 && !(unit && strcmp(end, "G") == 0))
+        return false;
+    *ret = v;
+    return true;
+}
+
+// "400", "400G", "1..4"
+static void parse_number(struct value *v)
+{
+    const char *dots = strstr(v->text, "..");
+    size_t n = strlen(v->text);
+
+    if (dots == NULL) {
+        v->is_number = read_number(v->text, n, true, &v->low);
+        v->high = v->low;
+        return;
+    }
+    size_t first = (size_t)(dots - v->text);
+    v->is_range = v->is_number =
+        read_number(v->text, first, false, &v->low) && read_number(dots + 2, n - first - 2, false, &v->high);
+}
+
+static struct value *parse_value(struct focus *f)
+{
+    size_t n = 0;
+    bool quoted = *f->p == '\'';
+    if (quoted) {
+        const char *end = strchr(++f->p, '\'');
+        if (end == NULL)
+            return bad(f, "a quote is not closed");
+        n = (size_t)(end - f->p);
+    } else {
+        while (is_bare(f->p[n]))
+            n++;
+        if (n == 0)
+            return bad(f, "a value is missing");
+    }
+    struct value *v = xcalloc(1, sizeof(*v));
+    v->text = xasprintf("%.*s", (int)n, f->p);
+    f->p += n + quoted;
+    if (!quoted)
+        parse_number(v);
+    return v;
+}
+
+static struct value *parse_values(struct focus *f, struct term *t)
+{
+    struct value **at = &t->values;
+    do {
+        *at = parse_value(f);
+        if (*at == NULL)
+            return NULL;
+        at = &(*at)->next;
+    } while (*f->p == '|' && f->p[1] != '|' && f->p++);
+    return t->values;
+}
+
+// Number of the field of that name; false when there is none.
+static bool field_at(const struct focus_fields *fields, const char *name, size_t n, unsigned *ret)
+{
+    const char *known;
+    for (unsigned i = 0; (known = fields->name(fields->arg, i)) != NULL; i++)
+        if (strlen(known) == n && memcmp(known, name, n) == 0) {
+            *ret = i;
+            return true;
+        }
+    return false;
+}
+
+static bool find_field(struct focus *f, const char *name, size_t n, unsigned *ret)
+{
+    char word[65], text[200];
+
+    if (field_at(f->fields, name, n, ret))
+        return true;
+    snprintf(word, sizeof(word), "%.*s", (int)(n < 64 ? n : 64), name);
+    const char *near = word_nearest(word, f->fields->name, f->fields->arg);
+    snprintf(text, sizeof(text),
+             near ? "no field \"%.64s\"; did you mean \"%.40s\"?" : "no field \"%.64s\"%.40s", word,
+             near ? near : ": see the titles of -o csv");
+    bad(f, text);
+    return false;
+}
+
+static void find_names(struct focus *f)
+{
+    for (const char *p = f->fields->names; *p; p += strcspn(p, " "), p += strspn(p, " "))
+        if (f->num_names < NAMES_MAX && field_at(f->fields, p, strcspn(p, " "), &f->name[f->num_names]))
+            f->num_names++;
+}
+
+static struct term *check_atom(struct focus *f, struct term *t)
+{
+    bool order = t->op == OP_LT || t->op == OP_LE || t->op == OP_GT || t->op == OP_GE;
+    for (struct value *v = t->values; v; v = v->next)
+        if (order && (!v->is_number || v->is_range))
+            return bad(f, "a number is missing");
+    if (t->op != OP_RE)
+        return t;
+    if (t->values->next != NULL || strlen(t->values->text) > REGEX_MAX)
+        return bad(f, "one regular expression of at most 256 bytes is allowed");
+    t->has_regex = regcomp(&t->regex, t->values->text, REG_EXTENDED | REG_NOSUB) == 0;
+    return t->has_regex ? t : bad(f, "not a regular expression");
+}
+
+static struct term *parse_atom(struct focus *f)
+{
+    enum op op = OP_EQ;
+    blanks(f);
+    if (take_word(f, "(")) {
+        struct term *t = parse_or(f);
+        if (t != NULL && !take_word(f, ")"))
+            return bad(f, "\")\" is missing");
+        return t;
+    }
+    if (++f->atoms > ATOMS_MAX)
+        return bad(f, "more than 256 conditions");
+    const char *name = f->p;
+    size_t n = word_len(f->p);
+    f->p += n;
+    if (n > 0 && take_op(f, &op)) {
+        struct term *t = term_new(f, K_ATOM, NULL, NULL);
+        t->op = op;
+        const char *behind = f->p;
+        f->p = name;
+        bool known = find_field(f, name, n, &t->field);
+        f->p = behind;
+        return known && parse_values(f, t) != NULL ? check_atom(f, t) : NULL;
+    }
+    f->p = name;
+    struct term *t = term_new(f, K_NAME, NULL, NULL);
+    return parse_values(f, t) != NULL ? t : NULL;
+}
+
+static struct term *parse_not(struct focus *f)
+{
+    if (!take_word(f, "not") && !take_word(f, "!"))
+        return parse_atom(f);
+    if (++f->depth > DEPTH_MAX)
+        return bad(f, "nested deeper than 32");
+    struct term *t = parse_not(f);
+    f->depth--;
+    return t ? term_new(f, K_NOT, t, NULL) : NULL;
+}
+
+static bool at_end(struct focus *f)
+{
+    blanks(f);
+    return *f->p == 0 || *f->p == ')' || strncmp(f->p, "||", 2) == 0 ||
+           (strncmp(f->p, "or", 2) == 0 && !is_bare(f->p[2]));
+}
+
+static struct term *parse_and(struct focus *f)
+{
+    struct term *t = parse_not(f);
+    while (t != NULL && !at_end(f)) {
+        if (!take_word(f, "and"))
+            take_word(f, ",");
+        struct term *b = parse_not(f);
+        t = b ? term_new(f, K_AND, t, b) : NULL;
+    }
+    return t;
+}
+
+static struct term *parse_or(struct focus *f)
+{
+    if (++f->depth > DEPTH_MAX)
+        return bad(f, "nested deeper than 32");
+    struct term *t = parse_and(f);
+    while (t != NULL && (take_word(f, "or") || take_word(f, "||"))) {
+        struct term *b = parse_and(f);
+        t = b ? term_new(f, K_OR, t, b) : NULL;
+    }
+    f->depth--;
+    return t;
+}
+
+struct focus *focus_new(const char *text, const struct focus_fields *fields, struct err *e)
+{
+    struct focus *f = xcalloc(1, sizeof(*f));
+    *f = (struct focus){.fields = fields, .text = text, .p = text, .err = e};
+    e->code = 0;
+    find_names(f);
+    if (strlen(text) > FOCUS_TEXT_MAX)
+        err_set(e, -E2BIG, "focus", "longer than %d bytes", FOCUS_TEXT_MAX);
+    else
+        f->root = parse_or(f);
+    if (f->root != NULL && *f->p != 0)
+        f->root = bad(f, "not understood");
+    if (f->root == NULL) {
+        focus_free(f);
+        return NULL;
+    }
+    return f;
+}
+
+void focus_free(struct focus *f)
+{
+    if (f == NULL)
+        return;
+    for (struct term *t = f->all, *next; t; t = next) {
+        next = t->all;
+        for (struct value *v = t->values, *after; v; v = after) {
+            after = v->next;
+            free(v->text);
+            free(v);
+        }
+        if (t->has_regex)
+            regfree(&t->regex);
+        free(t);
+    }
+    free(f);
+}
+
+// --- matching ---
+
+struct match {
+    const struct focus *f;
+    focus_value_fn *value;
+    void *arg;
+};
+
+static const char *as_text(const struct focus_value *v, char buf[32])
+{
+    if (!v->is_number)
+        return v->text;
+    snprintf(buf, 32, v->number == floor(v->number) && fabs(v->number) < 1e15 ? "%.0f" : "%.9g", v->number);
+    return buf;
+}
+
+static bool equal(const struct value *x, const struct focus_value *v, const char *text)
+{
+    if (x->is_number && v->is_number)
+        return v->number >= x->low && v->number <= x->high;
+    return word_glob(x->text, text);
+}
+
+static bool any_equal(const struct value *list, const struct focus_value *v)
+{
+    char buf[32];
+    const char *text = as_text(v, buf);
+    for (const struct value *x = list; x; x = x->next)
+        if (equal(x, v, text))
+            return true;
+    return false;
+}
+
+static bool ordered(const struct term *t, double v)
+{
+    for (const struct value *x = t->values; x; x = x->next) {
+        bool hit = t->op == OP_LT   ? v < x->low
+                   : t->op == OP_LE ? v <= x->low
+                   : t->op == OP_GT ? v > x->low
+                                    : v >= x->low;
+        if (hit)
+            return true;
+    }
+    return false;
+}
+
+static bool match_none(const struct term *t)
+{
+    bool none = false;
+    for (const struct value *x = t->values; x; x = x->next)
+        none |= strcmp(x->text, "none") == 0;
+    return (t->op == OP_EQ && none) || (t->op == OP_NE && !none);
+}
+
+static bool match_atom(const struct match *m, const struct term *t)
+{
+    struct focus_value v = {0};
+    char buf[32];
+
+    m->value(m->arg, t->field, &v);
+    if (v.is_number && isnan(v.number))
+        v = (struct focus_value){0};
+    if (v.text == NULL && !v.is_number)
+        return match_none(t);
+    if (t->op == OP_EQ || t->op == OP_NE)
+        return any_equal(t->values, &v) == (t->op == OP_EQ);
+    if (t->op == OP_RE)
+        return regexec(&t->regex, as_text(&v, buf), 0, NULL, 0) == 0;
+    return v.is_number && ordered(t, v.number);
+}
+
+static bool match_name(const struct match *m, const struct term *t)
+{
+    for (unsigned i = 0; i < m->f->num_names; i++) {
+        struct focus_value v = {0};
+        m->value(m->arg, m->f->name[i], &v);
+        if (v.text != NULL && !v.is_number && any_equal(t->values, &v))
+            return true;
+    }
+    return false;
+}
+
+static bool match(const struct match *m, const struct term *t)
+{
+    switch (t->kind) {
+    case K_AND:
+        return match(m, t->a) && match(m, t->b);
+    case K_OR:
+        return match(m, t->a) || match(m, t->b);
+    case K_NOT:
+        return !match(m, t->a);
+    case K_NAME:
+        return match_name(m, t);
+    case K_ATOM:
+        return match_atom(m, t);
+    }
+    return false;
+}
+
+bool focus_match(const struct focus *f, focus_value_fn *value, void *arg)
+{
+    return match(&(struct match){f, value, arg}, f->root);
+}
+
+bool focus_is_word(const char *s)
+{
+    return strpbrk(s, "=<>~!()|,*?'") == NULL;
+}

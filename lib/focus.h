@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The focus language: selects items of a list by their fields. Pure; what an item's fields say comes from the
+// caller, so that the same text means the same on the command line (JSON) and in the daemon (structs).
+//
+//     focus = or
+//     or    = and { ("or"|"||") and }
+//     and   = not { [ "and"|"," ] not }
+//     not   = [ "not"|"!" ] atom
+//     atom  = "(" or ")" | field op value { "|" value } | name
+//     op    = "=" | "!=" | "~" | "<" | "<=" | ">" | ">="
+//     value = bare | "'" any "'" | number ".." number
+//
+// "=" takes globs, "~" an extended regular expression of at most 256 bytes; a field without a value matches
+// only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth). A name matches any of the
+// name fields, as a glob. Limits: 4 KiB, depth 32, 256 atoms.
+#ifndef WEFT_LIB_FOCUS_H
+#define WEFT_LIB_FOCUS_H
+
+#include <stdbool.h>
+
+struct err;
+struct focus;
+
+#define FOCUS_TEXT_MAX 4096
+
+struct focus_fields {
+    const char *(*name)(const void *arg, unsigned i); // of field i; NULL behind the last
+    const void *arg;
+    const char *names; // fields that a bare name is compared with, blanks between
+};
+struct focus_value {
+    const char *text; // NULL: none, unless it is a number
+    bool is_number;
+    double number;
+};
+typedef void focus_value_fn(void *arg, unsigned field, struct focus_value *ret);
+
+// NULL and *e with the column; an unknown field is refused with the nearest. fields: until then only.
+struct focus *focus_new(const char *text, const struct focus_fields *fields, struct err *e);
+void focus_free(struct focus *f);
+// value: of the item's fields; what text points to must live until the next call of it.
+bool focus_match(const struct focus *f, focus_value_fn *value, void *arg);
+bool focus_is_word(const char *s); // a single name, no expression
+
+#endif

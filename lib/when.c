@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/when.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static int parse_offset(const char *s, int *ret_seconds)
+{
+    int h, m, n = 0;
+    if ((s[0] == 'Z' || s[0] == 'z') && s[1] == 0) {
+        *ret_seconds = 0;
+        return 0;
+    }
+    if ((s[0] != '+' && s[0] != '-') || strlen(s) != 6 || s[3] != ':' ||
+        sscanf(s + 1, "%2d:%2d%n", &h, &m, &n) != 2 || s[1 + n] != 0 || h > 23 || m > 59)
+        return -EINVAL;
+    *ret_seconds = (s[0] == '-' ? -1 : 1) * (h * 3600 + m * 60);
+    return 0;
+}
+
+int when_parse(const char *s, int64_t *ret_wall_ns)
+{
+    struct tm tm = {0};
+    int64_t ns = 0;
+    int offset;
+
+    if (strlen(s) < 20 || s[4] != '-')
+        return -EINVAL;
+    const char *p = strptime(s, "%Y-%m-%d", &tm);
+    if (p == NULL || (*p != 'T' && *p != 't' && *p != ' '))
+        return -EINVAL;
+    p = strptime(p + 1, "%H:%M:%S", &tm);
+    if (p == NULL)
+        return -EINVAL;
+    if (*p == '.') {
+        int64_t unit = 100000000;
+        for (p++; *p >= '0' && *p <= '9'; p++, unit /= 10)
+            ns += (*p - '0') * unit;
+    }
+    if (parse_offset(p, &offset) != 0)
+        return -EINVAL;
+    int64_t seconds = (int64_t)timegm(&tm) - offset;
+    if (seconds > INT64_MAX / 1000000000 - 1 || seconds < INT64_MIN / 1000000000 + 1) // years 1678 to 2262
+        return -EINVAL;
+    *ret_wall_ns = seconds * 1000000000 + ns;
+    return 0;
+}
+
+int when_parse_age(const char *s, int64_t *ret_seconds)
+{
+    static const struct {
+        char letter;
+        int64_t seconds;
+    } unit[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    char *end;
+
+    if (*s < '0' || *s > '9')
+        return -EINVAL;
+    errno = 0;
+    long v = strtol(s, &end, 10);
+    for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]); i++)
+        if (errno == 0 && v <= 100000000 && end[0] == unit[i].letter && end[1] == 0) {
+            *ret_seconds = v * unit[i].seconds;
+            return 0;
+        }
+    return -EINVAL;
+}
