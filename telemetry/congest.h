@@ -24,7 +24,9 @@ enum congest_kind {
     CONGEST_DEADLOCK,       // ports that wait for each other in a circle, and nothing moves
     CONGEST_UNCLEAR,        // waits that nothing known explains
 };
-const char *congest_kind_name(enum congest_kind k);
+const char *congest_kind_name(enum congest_kind k);  // stable word for machines: "receiver", "slow-link", …
+const char *congest_kind_title(enum congest_kind k); // for people: "receiver does not drain"
+const char *congest_kind_advice(enum congest_kind k); // one line: what to do
 
 struct congest_opts {         // 0 = the default
     double held_on, held_off; // 0.02, 0.01 (2 of 3 samples)
@@ -44,7 +46,10 @@ struct congest_tree {
     enum congest_kind kind;
     int64_t since;        // loop time
     unsigned sweeps;      // seen in
-    double held, used;    // of the root
+    unsigned missed;      // sweeps since it was seen last: 0, or it is in its grace and shows what it was
+    bool root_read;       // false: the root's own counters are not read; its neighbours tell of it
+    double held, used;    // of the root; NAN: not known
+    double siblings_used; // roots between switches: mean of the ports that could carry the same; NAN: none
     double lost_bps;      // of all members
     double share;         // of all bandwidth lost in the fabric now
     double explained;     // of its members' waits that the tree explains; below 0.6 the kind is UNCLEAR
@@ -64,16 +69,41 @@ void congest_feed(struct congest *c, const struct tele_table *t, const struct fa
                   const struct fabric_groups *groups, int64_t now);
 // Trees of the last feed, most lost bandwidth first; borrowed until the next.
 uint32_t congest_trees(const struct congest *c, const struct congest_tree *const **ret);
+const struct congest_tree *congest_tree_by_id(const struct congest *c, uint64_t id); // NULL
 struct congest_totals {
     uint32_t held, unread; // ports
     double lost_bps;
 };
 void congest_totals(const struct congest *c, struct congest_totals *ret);
+
+// One port's direction out, over its last three readings: what `weft top` sorts by.
+struct congest_port {
+    double held,
+        used; // means; used is told by the far end where the port itself was not read; NAN: not known
+    double lost_bps;
+    double score; // 0..1: how much it may hold others up, from held and used; NAN: neither is known
+    bool is_held, is_full;
+    uint64_t tree; // the tree that it is in, most lost bandwidth first; 0: none
+};
+void congest_port(const struct congest *c, uint32_t slot, struct congest_port *ret);
+
+// A tree as it is shown: one row per distance from the root.
+struct congest_level {
+    uint32_t depth; // 0: the root itself, also where it does not wait
+    uint32_t ports, victims;
+    double held_min, held_max, used_min, used_max; // NAN: not known of any
+    char from[64], to[64]; // "leaf-r3-04/29", "spines", "leaf-r3-01..03", "12 adapters"
+};
+// malloc'd, the caller's; returns rows. t: the table of the last feed.
+uint32_t congest_levels(const struct congest_tree *tree, const struct tele_table *t,
+                        struct congest_level **ret);
+
 // How waits and use are spread: by rail or by scalable unit.
 struct congest_part {
     uint16_t number; // of the rail or SU
     uint32_t ports, held;
     double mean_used, max_used, mean_held, max_held, lost_bps; // of ports between switches' and towards hosts
+    double imbalance; // greatest use of a port between switches over their mean; 1: even; NAN: no traffic
 };
 // Computed anew; malloc'd, the caller's. Returns rows.
 uint32_t congest_by_rail(const struct tele_table *t, struct congest_part **ret);
