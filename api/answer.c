@@ -92,24 +92,37 @@ void answer_struct(struct request *r, unsigned status, const struct schema *s, c
     buf_putc(&r->out, '\n');
 }
 
-void list_begin(struct list *l, struct request *r, const struct schema *s)
+void list_open(struct list *l, struct buf *out, const struct schema *s, bool csv, size_t limit)
+{
+    *l = (struct list){.out = out, .schema = s, .limit = limit, .csv = csv};
+    if (csv)
+        csv_put_head(out, s);
+    else
+        buf_puts(out, "{\"items\":[");
+}
+
+bool list_is_csv(const struct request *r)
 {
     const char *format = query_str(r, "format");
-    *l = (struct list){.r = r,
-                       .schema = s,
-                       .limit = (size_t)query_int(r, "limit", LIMIT_DEFAULT),
-                       .csv = format != NULL && strcmp(format, "csv") == 0};
+    return format != NULL && strcmp(format, "csv") == 0;
+}
+
+void list_answer(struct request *r)
+{
     r->status = 200;
-    r->type = l->csv ? "text/csv; charset=utf-8; header=present" : "application/json";
-    if (l->csv)
-        csv_put_head(&r->out, s);
-    else
-        buf_puts(&r->out, "{\"items\":[");
+    r->type = list_is_csv(r) ? "text/csv; charset=utf-8; header=present" : "application/json";
+}
+
+void list_begin(struct list *l, struct request *r, const struct schema *s)
+{
+    list_open(l, &r->out, s, list_is_csv(r), (size_t)query_int(r, "limit", LIMIT_DEFAULT));
+    l->r = r;
+    list_answer(r);
 }
 
 void list_item(struct list *l, const void *row)
 {
-    struct buf *b = &l->r->out;
+    struct buf *b = l->out;
     if (l->csv) {
         csv_put_row(b, l->schema, row);
     } else {
@@ -132,30 +145,34 @@ void answer_unresolved(struct request *r, const char *what, int code, const stru
 struct list_tail {
     const char *next;
     int64_t total, generation, sampled_at;
+    bool complete;
 };
 static const struct field tail_fields[] = {
     {.name = "next", .type = FIELD_STR, .at = offsetof(struct list_tail, next), ""},
     {.name = "total", .type = FIELD_INT, .at = offsetof(struct list_tail, total), ""},
     {.name = "generation", .type = FIELD_INT, .at = offsetof(struct list_tail, generation), ""},
     {.name = "sampled_at", .type = FIELD_TIME, .at = offsetof(struct list_tail, sampled_at), ""},
+    {.name = "complete", .type = FIELD_BOOL, .at = offsetof(struct list_tail, complete), ""},
     {0},
 };
 static const struct schema tail_schema = {.name = "tail", "", sizeof(struct list_tail), tail_fields};
 
 void list_end(struct list *l, const char *next, int64_t total, int64_t generation, int64_t sampled_ns)
 {
-    struct request *r = l->r;
     struct buf tail = {0};
 
-    if (next != NULL)
-        snprintf(r->next, sizeof(r->next), "%s", next);
+    if (next != NULL && l->r != NULL)
+        snprintf(l->r->next, sizeof(l->r->next), "%s", next);
     if (l->csv)
         return;
     json_put_struct(&tail, &tail_schema,
-                    &(struct list_tail){
-                        .next = next, .total = total, .generation = generation, .sampled_at = sampled_ns});
-    buf_add(&r->out, "],", 2);
-    buf_add(&r->out, tail.data + 1, tail.len - 1);
-    buf_putc(&r->out, '\n');
+                    &(struct list_tail){.next = next,
+                                        .total = total,
+                                        .generation = generation,
+                                        .sampled_at = sampled_ns,
+                                        .complete = !l->incomplete});
+    buf_add(l->out, "],", 2);
+    buf_add(l->out, tail.data + 1, tail.len - 1);
+    buf_putc(l->out, '\n');
     buf_done(&tail);
 }

@@ -185,7 +185,7 @@ void api_free(struct api *a)
     if (a == NULL)
         return;
     streams_close(a);
-    exports_close(a);
+    laters_close(a);
     http_stop(&a->tcp);
     http_stop(&a->local);
     streams_done(a);

@@ -111,10 +111,7 @@ struct api {
         struct loop_timer expire;
     } jobs;
     struct rating *rating; // tables that are rated unasked; render_quality.c
-    struct {
-        struct export *first;
-        unsigned count;
-    } exports;
+    struct later *laters;  // in the order in which they came
 };
 
 struct request {
@@ -143,7 +140,7 @@ struct request {
     char next[80]; // cursor
     char allow[40];
     struct MHD_Response *response; // made by the handler itself; else from out
-    struct export *suspended;      // the answer is on its way; export.c
+    struct later *suspended;       // the answer is on its way; later.c
 };
 
 // --- http.c ---
@@ -212,14 +209,19 @@ struct error_row { // why a fabric is not up, a job failed
 };
 extern const struct schema schema_error;
 struct list {
-    struct request *r;
+    struct request *r; // NULL: made by a worker
+    struct buf *out;
     const struct schema *schema;
     size_t n, limit;
     bool csv;
+    bool incomplete; // something of it could not be read
 };
 // list_item() is for at most limit rows; list_end()'s next is NULL at the end of all. total NO_INT: not
 // known.
 void list_begin(struct list *l, struct request *r, const struct schema *s);
+void list_open(struct list *l, struct buf *out, const struct schema *s, bool csv, size_t limit); // any thread
+bool list_is_csv(const struct request *r);
+void list_answer(struct request *r); // status and type of one that was made so
 void list_item(struct list *l, const void *row);
 static inline bool list_full(const struct list *l)
 {
@@ -332,11 +334,32 @@ struct computation;
 // there are too many.
 bool jobs_rate(struct request *r, struct view *v, const struct computation *given);
 
+// --- later.c ---
+enum later_lane {
+    LATER_EXPORT,
+    LATER_QUERY,
+};
+struct later { // first member of what a worker is to do for a request
+    enum later_lane lane;
+    void (*work)(struct later *l, struct par *par);     // on a worker; fills err where it fails
+    void (*answer)(struct later *l, struct request *r); // on the loop, unless it failed
+    void (*free)(struct later *l);
+    struct err err;
+    // later.c's
+    struct later *next;
+    struct api *api;
+    struct request *r; // suspended
+    struct pool_job job;
+    bool begun, over;
+};
+bool later_room(struct request *r, enum later_lane lane); // false with an answer (503): too many
+void later_start(struct request *r, struct later *l);     // takes it; the request goes on when it is over
+void later_answer(struct request *r);                     // it goes on
+void laters_close(struct api *a); // no connection may be suspended when the server stops
+
 // --- export.c ---
 extern const struct param export_params[];
 void get_export(struct request *r);
-void export_answer(struct request *r);
-void exports_close(struct api *a);
 
 // --- drain.c ---
 struct sm_drain_check;

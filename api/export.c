@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fabric in the forms of other programs. A large one takes longer than the loop may: the connection is
-// suspended while a worker writes, and goes on when the text is there.
+// A fabric in the forms of other programs. A large one takes longer than the loop may: a worker writes it.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include "lib/xalloc.h"
 
 #define TEXT_MAX (256u << 20)
-#define AT_ONCE 2 // so that sweeps find a worker
 
 enum form { // as export_forms has them
     FORM_SLURM,
@@ -47,10 +45,7 @@ const struct param export_params[] = {
 
 struct export
 {
-    struct export *next;
-    struct api *api;
-    struct request *r; // suspended
-    struct pool_job job;
+    struct later later;
     const struct fabric *f;
     const struct fabric_tables *t;
     enum form form;
@@ -58,8 +53,6 @@ struct export
     int rail;
     char *text;
     size_t len;
-    struct err err;
-    bool over; // the text is there, or never will be
 };
 
 static int put(struct export *x, FILE *out)
@@ -70,7 +63,7 @@ static int put(struct export *x, FILE *out)
     switch (x->form) {
     case FORM_SLURM:
     case FORM_SLURM_YAML:
-        return write_slurm(x->f, &o, out, &counts, &x->err);
+        return write_slurm(x->f, &o, out, &counts, &x->later.err);
     case FORM_JSON:
         return write_graph_json(x->f, x->name, out);
     case FORM_IBNETDISCOVER:
@@ -85,43 +78,41 @@ static int put(struct export *x, FILE *out)
     return -EINVAL;
 }
 
-static void work(void *arg, struct par *par)
+static void work(struct later *l, struct par *par)
 {
-    struct export *x = arg;
+    struct export *x = (struct export *)l;
     FILE *out = open_memstream(&x->text, &x->len);
     (void)par;
     int rc = out != NULL ? put(x, out) : -ENOMEM;
     if (out != NULL && fclose(out) != 0 && rc == 0)
         rc = -ENOMEM;
-    if (rc != 0 && x->err.code == 0)
-        err_set(&x->err, rc, NULL, "there is no memory for the text");
+    if (rc != 0 && l->err.code == 0)
+        err_set(&l->err, rc, NULL, "there is no memory for the text");
 }
 
-static void resume(struct export *x)
+static void export_free(struct later *l)
 {
-    x->over = true;
-    MHD_resume_connection(x->r->conn);
-    http_kick(x->r->listener);
-}
-
-static void done(void *arg)
-{
-    resume(arg);
-}
-
-static void export_free(struct export *x)
-{
-    struct export **at = &x->api->exports.first;
-    while (*at != x)
-        at = &(*at)->next;
-    *at = x->next;
-    x->api->exports.count--;
+    struct export *x = (struct export *)l;
     fabric_unref(x->f);
     tables_unref(x->t);
     free(x->name);
     free(x->match);
     free(x->text);
     free(x);
+}
+
+static void export_answer(struct later *l, struct request *r)
+{
+    struct export *x = (struct export *)l;
+    r->status = 200;
+    r->type = x->form == FORM_JSON         ? "application/json"
+              : x->form == FORM_SLURM_YAML ? "application/yaml"
+                                           : "text/plain; charset=utf-8";
+    r->response = MHD_create_response_from_buffer(x->len, x->text, MHD_RESPMEM_MUST_FREE);
+    if (r->response != NULL)
+        x->text = NULL;
+    else
+        answer_problem(r, 503, "there is no memory for the answer");
 }
 
 // Slurm is told of hosts that are away as well: an empty place is no reason to place jobs apart. NULL with an
@@ -176,7 +167,6 @@ static enum form form_of(const char *text)
 
 void get_export(struct request *r)
 {
-    struct api *a = r->api;
     struct view *v = view_of(r);
     const struct fabric *f = v != NULL ? view_fabric(v) : NULL;
     if (v == NULL)
@@ -185,73 +175,22 @@ void get_export(struct request *r)
         answer_problem(r, 503, "the fabric was not looked at yet");
         return;
     }
-    if (a->exports.count >= AT_ONCE) {
-        answer_problem(r, 503, "%d exports are being made; try again", AT_ONCE);
+    if (!later_room(r, LATER_EXPORT))
         return;
-    }
     enum form form = form_of(query_str(r, "format"));
     if ((f = graph_of(r, v, f, form)) == NULL)
         return;
     struct export *x = xcalloc(1, sizeof(*x));
-    *x = (struct export){.next = a->exports.first,
-                         .api = a,
-                         .r = r,
-                         .form = form,
-                         .name = xstrdup(v->src->name),
-                         .match = query_str(r, "match") ? xstrdup(query_str(r, "match")) : NULL,
-                         .rail = (int)query_int(r, "rail", -1),
-                         .job = {.work = work, .done = done, .arg = x}};
-    x->f = fabric_ref(f);
-    a->exports.first = x;
-    a->exports.count++;
+    *x = (struct export){
+        .later = {.lane = LATER_EXPORT, .work = work, .answer = export_answer, .free = export_free},
+        .f = fabric_ref(f),
+        .form = form,
+        .name = xstrdup(v->src->name),
+        .match = query_str(r, "match") ? xstrdup(query_str(r, "match")) : NULL,
+        .rail = (int)query_int(r, "rail", -1)};
     if ((x->form == FORM_LFT || x->form == FORM_FDBS) && !take_tables(r, v, x)) {
-        export_free(x);
+        export_free(&x->later);
         return;
     }
-    if (strcmp(r->method, "HEAD") == 0) {
-        export_free(x);
-        r->status = 200;
-        r->type = "text/plain";
-        return;
-    }
-    r->suspended = x;
-    MHD_suspend_connection(r->conn);
-    pool_submit(a->c.pool, &x->job);
-}
-
-// The connection goes on.
-void export_answer(struct request *r)
-{
-    struct export *x = r->suspended;
-    r->suspended = NULL;
-    if (x->err.code != 0)
-        answer_problem(r,
-                       x->err.code == -ENOENT   ? 404
-                       : x->err.code == -EINVAL ? 400
-                                                : 503,
-                       "%s%s%s", x->err.where, x->err.where[0] ? ": " : "", x->err.text);
-    else {
-        r->status = 200;
-        r->type = x->form == FORM_JSON         ? "application/json"
-                  : x->form == FORM_SLURM_YAML ? "application/yaml"
-                                               : "text/plain; charset=utf-8";
-        r->response = MHD_create_response_from_buffer(x->len, x->text, MHD_RESPMEM_MUST_FREE);
-        if (r->response != NULL)
-            x->text = NULL;
-        else
-            answer_problem(r, 503, "there is no memory for the answer");
-    }
-    export_free(x);
-}
-
-// No connection may be suspended when the server stops.
-void exports_close(struct api *a)
-{
-    for (struct export *x = a->exports.first; x != NULL; x = x->next) {
-        if (x->over)
-            continue;
-        pool_cancel(&x->job);
-        err_set(&x->err, -ECANCELED, NULL, "weftd is ending");
-        resume(x);
-    }
+    later_start(r, &x->later);
 }

@@ -178,7 +178,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
     if (r->body_seen > r->body_max)
         return too_large(r);
     if (r->suspended != NULL) {
-        export_answer(r);
+        later_answer(r);
         return send_answer(r);
     }
     r->method = method;

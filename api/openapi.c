@@ -136,7 +136,7 @@ static json_t *schemas(void)
 {
     static const char list[] =
         "{\"type\": \"object\", \"required\": [\"items\", \"next\", \"total\", \"generation\", "
-        "\"sampled_at\"],"
+        "\"sampled_at\", \"complete\"],"
         " \"properties\": {"
         "\"items\": {\"type\": \"array\"},"
         "\"next\": {\"type\": [\"string\", \"null\"], \"description\": \"cursor of what follows; null at the "
@@ -145,7 +145,9 @@ static json_t *schemas(void)
         "counted\"},"
         "\"generation\": {\"type\": [\"integer\", \"null\"], \"description\": \"snapshot that it is read "
         "from\"},"
-        "\"sampled_at\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"}}}";
+        "\"sampled_at\": {\"type\": [\"string\", \"null\"], \"format\": \"date-time\"},"
+        "\"complete\": {\"type\": \"boolean\", \"description\": \"false: some of it could not be read; "
+        "unread says which\"}}}";
     json_t *o = json_object();
     json_object_set_new(o, "list", json_loads(list, 0, NULL));
     add_schema(o, &schema_problem);
