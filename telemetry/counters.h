@@ -15,7 +15,8 @@ _Static_assert(TELE_COUNTERS <= 64, "one bit a counter");
 
 // What is read together, at one moment: one attribute of a device, or part of one.
 enum tele_group {
-    TELE_DATA,        // PortCountersExtended, or PortCounters where the device has no other
+    TELE_DATA,        // PortCountersExtended, or PortCounters where the device has no other. PortXmitWait
+                      // goes with it, so that use and waiting are of one interval
     TELE_ERRORS,      // the same, or PortCounters beside it where the extended ones end before the errors
     TELE_SPEED,       // PortExtendedSpeedsCounters
     TELE_RCV_DETAIL,  // PortRcvErrorDetails

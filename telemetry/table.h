@@ -4,8 +4,9 @@
 // for good: it is the store's series, so it outlives snapshots and restarts. External ports only (never a
 // switch's port 0) that are, or once were, connected.
 //
-// Values are accumulators of 64 bits: what the device's counter has counted since the slot was first seen,
-// over clears, wraps and reboots; they never go backwards. value and before are those of the last two
+// Values are accumulators of 64 bits: what the device's counter said when the slot was first seen (so that
+// they agree with other tools as long as nobody clears it) and what it has counted since, over clears, wraps
+// and reboots; they never go backwards. value and before are those of the last two
 // readings of the counter's group, at[] their times: a rate is (value - before) / (at - at_before).
 //
 // Owned by the collector; loop thread only. Readers look at it between sweeps (callback `swept`).
@@ -44,7 +45,7 @@ struct tele_port {
     uint8_t lanes; // active width; 0 when not known
     // Of reading:
     uint8_t unread;       // enum tele_unread, of the last sweep
-    bool saturated;       // some 32-bit counter stands at its maximum: it has counted more than is known
+    bool saturated;       // some counter stands at its maximum: it has counted more than is known
     int64_t unread_since; // loop time; while unread
     uint32_t resets;      // times that counters were found cleared (by others, by a reboot)
     int64_t reset_at;     // loop time of the last one; 0 = never
