@@ -17,14 +17,20 @@ struct tele_use {
 };
 void tele_use(const struct tele_table *t, uint32_t slot, struct tele_use *ret);
 
-// PortXmitWait's tick: bytes of link time. Most devices count per 8 bytes of the port, some per 4 bytes per
-// lane (NVIDIA ibdiagnet manual, "Congestion Assessment"); IBA leaves it open.
+// Bytes/s of data that the link carries in one direction: its rate without line coding; 0 when not known.
+double tele_capacity(const struct tele_table *t, uint32_t slot);
+
+// PortXmitWait's tick: bytes of link time. NVIDIA's Quantum switches count per 8 bytes of the port, SwitchX
+// and Switch-IB per 32 bytes of each lane (ibdiagnet manual, "Congestion Assessment"); IBA leaves it open.
+// Devices that nothing is known of: 8. lanes 0: 4.
 unsigned tele_wait_tick_bytes(uint32_t vendor_id, uint16_t device_id, unsigned lanes);
 
-// Per second of a counter; NAN where there are not two readings.
+// Per second of a counter, in the unit that is stored (words, not bytes); NAN where there are not two
+// readings.
 double tele_rate(const struct tele_table *t, uint32_t slot, enum tele_counter c);
 
-// Bit error ratio of `errors` among `bits` transferred: the estimate and its 95 % bounds (Poisson). enough:
+// Bit error ratio of `errors` among `bits` transferred: the estimate and its bounds (Poisson), each of which
+// holds with 95 %; NAN without bits. About 1 us. enough:
 // the bits suffice to say that it is below `limit` when there were no errors (3/limit bits), or above it.
 struct tele_ber {
     double estimate, low, high;
