@@ -21,6 +21,8 @@
 //     whatif*.c    what would become of a fabric; elements.c, additions.c: of what people name: part of that
 //     quality*.c   how well tables spread traffic, as JSON: part of what the worker does
 //     stream.c     server-sent events
+//     metrics.c    /metrics; metrics_render.c, metrics_own.c: what is on it; metrics_page.c: how it is
+//     written
 //
 // A request (struct request) belongs to its connection and dies with it; handlers run to their end within
 // one callback and borrow everything from the snapshot of that moment. Streams and jobs outlive a request:
@@ -70,8 +72,9 @@ struct view { // what one fabric shows
     uint32_t *order;        // node indices by NodeGUID
     const struct fabric
         *names; // simulated fabrics: the largest generation so far, so that a dead node has a name
-    struct quality *quality; // figures of the tables in force; render_quality.c; NULL: none yet
-    int64_t change_began;    // of the sweep whose change is told in words
+    struct quality *quality;       // figures of the tables in force; render_quality.c; NULL: none yet
+    struct metrics_names *metrics; // names and labels of /metrics; metrics.c; NULL: none yet
+    int64_t change_began;          // of the sweep whose change is told in words
     char change[400];
 };
 
@@ -338,9 +341,12 @@ bool jobs_rate(struct request *r, struct view *v, const struct computation *give
 enum later_lane {
     LATER_EXPORT,
     LATER_QUERY,
+    LATER_METRICS,
 };
 struct later { // first member of what a worker is to do for a request
     enum later_lane lane;
+    // On the loop before that, a slice a turn until it is true; NULL: nothing to do there.
+    bool (*prepare)(struct later *l);
     void (*work)(struct later *l, struct par *par);     // on a worker; fills err where it fails
     void (*answer)(struct later *l, struct request *r); // on the loop, unless it failed
     void (*free)(struct later *l);
@@ -350,12 +356,17 @@ struct later { // first member of what a worker is to do for a request
     struct api *api;
     struct request *r; // suspended
     struct pool_job job;
+    struct loop_task turn;
     bool begun, over;
 };
 bool later_room(struct request *r, enum later_lane lane); // false with an answer (503): too many
 void later_start(struct request *r, struct later *l);     // takes it; the request goes on when it is over
 void later_answer(struct request *r);                     // it goes on
 void laters_close(struct api *a); // no connection may be suspended when the server stops
+
+// --- metrics.c ---
+bool metrics_request(struct request *r); // whether it was one below /metrics, which lies outside API_BASE
+void metrics_view_done(struct view *v);
 
 // --- export.c ---
 extern const struct param export_params[];

@@ -13,6 +13,7 @@ static const struct {
 } lanes[] = {
     [LATER_EXPORT] = {2, 2, "exports are being made"},
     [LATER_QUERY] = {1, 32, "questions about history wait"},
+    [LATER_METRICS] = {1, 64, "pages of metrics wait"},
 };
 
 static void resume(struct later *l)
@@ -28,6 +29,16 @@ static void work(void *arg, struct par *par)
     l->work(l, par);
 }
 
+// A slice of what is the loop's a turn.
+static void prepare(void *arg)
+{
+    struct later *l = arg;
+    if (l->prepare(l))
+        pool_submit(l->api->c.pool, &l->job);
+    else
+        loop_post(l->api->c.loop, &l->turn);
+}
+
 // The list is in order of arrival.
 static void start_next(struct api *a, enum later_lane lane)
 {
@@ -38,7 +49,10 @@ static void start_next(struct api *a, enum later_lane lane)
         if (l->lane == lane && !l->begun) {
             l->begun = true;
             running++;
-            pool_submit(a->c.pool, &l->job);
+            if (l->prepare != NULL)
+                loop_post(a->c.loop, &l->turn);
+            else
+                pool_submit(a->c.pool, &l->job);
         }
 }
 
@@ -71,6 +85,7 @@ void later_start(struct request *r, struct later *l)
     }
     l->api = r->api;
     l->r = r;
+    loop_task_init(&l->turn, "api", prepare, l);
     l->job = (struct pool_job){.work = work, .done = done, .arg = l};
     while (*at != NULL)
         at = &(*at)->next;
@@ -103,6 +118,7 @@ void laters_close(struct api *a)
     for (struct later *l = a->laters; l != NULL; l = l->next) {
         if (l->over)
             continue;
+        loop_unpost(a->c.loop, &l->turn);
         pool_cancel(&l->job);
         err_set(&l->err, -ECANCELED, NULL, "weftd is ending");
         resume(l);

@@ -30,9 +30,7 @@ static inline void put_char(struct buf *b, char c)
     b->data[b->len++] = c;
 }
 
-// Length of the valid UTF-8 character at s, 0 when it is none (overlong, surrogate, beyond U+10FFFF, cut
-// off).
-static size_t utf8_len(const unsigned char *s, size_t left)
+size_t schema_utf8_len(const unsigned char *s, size_t left)
 {
     size_t n = s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
     if (n == 0 || n > left)
@@ -86,7 +84,7 @@ static void put_string(struct buf *b, const char *text, size_t len)
             i++;
             continue;
         }
-        size_t n = c >= 0x80 ? utf8_len(s + i, len - i) : 0;
+        size_t n = c >= 0x80 ? schema_utf8_len(s + i, len - i) : 0;
         if (n != 0) {
             i += n;
             continue;
