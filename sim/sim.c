@@ -10,15 +10,15 @@
 // sim_client.c (transports), sim_smp.c (agent), sim_port.c (PortInfo, links), sim_tables.c, sim_keys.c
 // (M_Key, P_Key, Q_Key), sim_adaptive.c (adaptive routing), sim_trap.c, sim_pma.c, sim_mcast.c (multicast
 // packets); what is done to it: sim_links.c, sim_boot.c, sim_notice.c; who lives in it: sim_sm.c (a second
-// manager), sim_hosts.c.
+// manager), sim_hosts.c; what moves: sim_flow*.c over sim_cells*.c.
 //
 // A node has two names: the GUID it says (which may be another's: sim_guid_duplicate()) and its label, by
 // which commands and tests name it.
 //
-// Departures from the standard: no data plane but sim_traffic() and sim_multicast(); a lane drops what it may
-// not carry (sim_tables.c: port_vl()) but never fills up; P_Keys and Q_Keys of GMPs are checked only with
-// opts.p_key_check, opts.q_key_check. Departures from style: header bytes of a MAD are read in place here too
-// (sim_priv.h), since every hop reads them.
+// Departures from the standard: data is no packets but rates (sim_flow.h), or counted at once (sim_traffic(),
+// sim_multicast()); MADs find no lane full; a lane drops what it may not carry (sim_tables.c: port_vl());
+// P_Keys and Q_Keys of GMPs are checked only with opts.p_key_check, opts.q_key_check. Departures from style:
+// header bytes of a MAD are read in place here too (sim_priv.h), since every hop reads them.
 #include "sim/sim_priv.h"
 
 #include <errno.h>
@@ -133,7 +133,13 @@ static uint8_t lanes_up_to(uint8_t width)
 static void make_port(struct sim *s, uint32_t i, const struct port *fp, bool ext_node)
 {
     struct sim_port *p = &s->port[i];
-    *p = (struct sim_port){.node = fp->node.i, .peer = NONE, .clients = NONE, .traps = NONE, .num = fp->num};
+    *p = (struct sim_port){.node = fp->node.i,
+                           .peer = NONE,
+                           .clients = NONE,
+                           .traps = NONE,
+                           .host = NONE,
+                           .rail = fp->rail,
+                           .num = fp->num};
     const struct sim_node *n = node_of(s, p);
     bool end = !is_switch(n) || fp->num == 0;
     if (end) {
@@ -200,6 +206,7 @@ static void make_node(struct sim *s, const struct fabric *f, uint32_t i)
                          : fn->type == NODE_SWITCH ? 32
                                                    : 128,
         .type = fn->type,
+        .tier = fn->tier,
         .num_ports = fn->num_ports,
         .slow = 1,
     };
@@ -213,8 +220,10 @@ static void make_node(struct sim *s, const struct fabric *f, uint32_t i)
     bool ext = false;
     for (unsigned k = is_switch(n) ? 1 : 0; k < count; k++)
         ext |= has_ext(&f->port[fn->first_port + k].a);
-    for (unsigned k = 0; k < count; k++)
+    for (unsigned k = 0; k < count; k++) {
         make_port(s, fn->first_port + k, &f->port[fn->first_port + k], ext);
+        s->port[fn->first_port + k].host = fn->host;
+    }
 }
 
 static void kill_some(struct sim *s)
@@ -302,6 +311,7 @@ void sim_free(struct sim *s)
     free(s->flap);
     free(s->sm);
     sim_hosts_stop(s);
+    flows_free(s);
     free(s->node);
     free(s->port);
     free(s->sw);

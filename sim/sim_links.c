@@ -252,5 +252,7 @@ int sim_set_lft(struct sim *s, uint64_t switch_guid, const uint8_t *entry, unsig
         return -EINVAL;
     lft_preload(s, w, entry, lids);
     w->si.linear_fdb_top = top;
+    sim_touch(s);
+    flow_dirty(s);
     return 0;
 }

@@ -33,7 +33,7 @@ struct selection { // ports first..last of a node
     unsigned n;
 };
 
-static bool select_ports(struct sim *s, const struct flight *f, unsigned number, struct selection *ret)
+static bool find_ports(struct sim *s, const struct flight *f, unsigned number, struct selection *ret)
 {
     struct sim_port *in = &s->port[f->port];
     const struct sim_node *n = node_of(s, in);
@@ -49,6 +49,14 @@ static bool select_ports(struct sim *s, const struct flight *f, unsigned number,
     }
     ret->first = port_at(s, n, number);
     return ret->first && is_switch(n);
+}
+
+static bool select_ports(struct sim *s, const struct flight *f, unsigned number, struct selection *ret)
+{
+    bool found = find_ports(s, f, number, ret);
+    if (found)
+        flow_count(s, ret->first, ret->n); // traffic moves counters when somebody looks
+    return found;
 }
 
 static uint64_t total(const struct selection *sel, enum sim_counter c)

@@ -270,6 +270,7 @@ static void end_down(struct sim *s, struct sim_port *p, const struct sim_port *b
 void link_down(struct sim *s, struct sim_port *p, const struct sim_port *by_set)
 {
     struct sim_port *peer = peer_of(s, p);
+    flow_link_down(s, p);
     p->training = false; // begins anew
     end_down(s, p, by_set);
     if (!peer)
@@ -349,6 +350,7 @@ void port_saw_traffic(struct sim *s, struct sim_port *p)
     if (p->pi.port_state != MAD_PORT_ARMED)
         return;
     p->pi.port_state = MAD_PORT_ACTIVE; // no PortStateChange: that tells of links that came or went
+    flow_dirty(s);
     host_tell(s, p, HOST_ACTIVE);
 }
 

@@ -74,6 +74,8 @@ struct sim_port {
     uint32_t node;
     uint32_t peer;    // port at the other end of the cable, NONE
     uint32_t clients; // first attached transport, index into sim.client, NONE
+    uint32_t host; // of an adapter of a host: dense number of the host; NONE
+    uint16_t rail;
     uint8_t num;
     bool unplugged; // the cable, or one of its ends, is cut
     bool disabled;  // PortPhysicalState Disabled was set
@@ -117,6 +119,7 @@ struct sim_node {
     uint32_t vendor_id, revision;
     uint16_t device_id, partition_cap;
     uint8_t type, num_ports;
+    uint8_t tier; // of a switch in the snapshot
     bool dead;
     bool os_down;         // of the computer around it: an EV_OS_UP is on its way, for os_due
     uint16_t slow;        // service time is multiplied by this
@@ -169,6 +172,8 @@ enum ev_kind {
     EV_OS_UP,     // the computer around an adapter is up
     EV_SM,        // a played manager polls: index into sim.sm
     EV_HOST,      // a live host has something to do: index into sim.host
+    EV_FLOW,      // traffic has changed, or is being worked out
+    EV_FLOW_TURN, // a burst begins or ends: id of its pattern
 };
 struct ev {
     int64_t due;
@@ -246,6 +251,7 @@ struct sim {
     struct played_sm *sm; // sim_sm.c
     uint32_t num_sms, sm_tid;
     struct sim_hosts *hosts; // sim_hosts.c, NULL
+    struct sim_flows *flows; // sim_flow.c, NULL
 
     struct sim_stats stats;
     uint64_t digest;
@@ -458,5 +464,13 @@ enum host_news {
 void host_tell(struct sim *s, struct sim_port *end, enum host_news news);
 bool host_answer(struct sim *s, struct sim_port *end, const uint8_t *mad);
 void host_event(struct sim *s, uint32_t i);
+
+// --- sim_flow.c: traffic; each does nothing where there is none ---
+void flow_dirty(struct sim *s);                                       // something that it depends on has changed
+void flow_link_down(struct sim *s, struct sim_port *p);               // before it is
+void flow_count(struct sim *s, struct sim_port *first, unsigned n); // brings counters of n ports up to date
+void flow_event(struct sim *s);
+void flow_turn_event(struct sim *s, uint32_t id);
+void flows_free(struct sim *s);
 
 #endif

@@ -142,6 +142,12 @@ static void run_event(struct sim *s, const struct ev *e)
     case EV_HOST:
         host_event(s, e->i);
         break;
+    case EV_FLOW:
+        flow_event(s);
+        break;
+    case EV_FLOW_TURN:
+        flow_turn_event(s, e->i);
+        break;
     }
 }
 

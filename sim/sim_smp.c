@@ -177,6 +177,7 @@ static uint16_t handle(struct sim *s, struct sma_req *r, uint16_t attr_id, uint8
     if (method == MAD_METHOD_GET)
         return a->get(s, r);
     uint16_t status = set_keeping(s, r, a);
+    flow_dirty(s);
     return status != 0 ? status : a->get(s, r);
 }
 

@@ -1,0 +1,641 @@
+// SPDX-License-Identifier: Apache-2.0
+// Movement of cells: making the net, the wheel of events, what happens when a cell has crossed a link.
+//
+// Three kinds of events, each at most once under way for its owner: a link has sent its cell, a slow host has
+// taken one, a flow has another one to send. A cell is in exactly one place: in a queue, on a link, with a
+// slow host. It holds a credit of the lane by which it came until it has left the next link.
+#include "sim/sim_cells_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+
+#define BUFFER 8
+#define WARM 400
+#define MEASURE 800
+#define BACKLOG_MAX 256 // cells that a flow has ready: who makes them waits then too
+#define PATH_MAX_HOPS 64
+
+// --- events ---
+
+static void at(struct cells *c, uint32_t ev, int64_t due)
+{
+    uint32_t slot = (uint32_t)due % SLOTS;
+    c->due[ev] = due;
+    c->after[ev] = CELLS_NONE;
+    if (c->slot_head[slot] == CELLS_NONE)
+        c->slot_head[slot] = ev;
+    else
+        c->after[c->slot_tail[slot]] = ev;
+    c->slot_tail[slot] = ev;
+    c->slot_used[slot / 64] |= 1ull << (slot % 64);
+}
+
+// Whole ticks of a step of so many (16 bits below the point); what is left over goes into the next one.
+static int64_t ticks(uint64_t step_fp, uint64_t *left)
+{
+    *left += step_fp;
+    int64_t n = (int64_t)(*left >> 16);
+    *left &= 0xffff;
+    return n > 0 ? n : 1;
+}
+
+// The first time after now at which a slot has something; limit when there is none before.
+static int64_t next_slot(const struct cells *c, int64_t limit)
+{
+    int64_t t = c->now + 1;
+    while (t < limit) {
+        uint32_t slot = (uint32_t)t % SLOTS;
+        uint64_t w = c->slot_used[slot / 64] >> (slot % 64);
+        if (w != 0)
+            return t + __builtin_ctzll(w) < limit ? t + __builtin_ctzll(w) : limit;
+        t += 64 - slot % 64;
+        if (t > c->now + SLOTS)
+            return limit;
+    }
+    return limit;
+}
+
+// --- queues and links ---
+
+static void start(struct cells *c, uint32_t l);
+
+static void ring_add(struct cells *c, uint32_t q)
+{
+    struct queue *e = &c->queue[q];
+    struct lane *la = &c->lane[e->out];
+    if (e->ringed)
+        return;
+    e->ringed = true;
+    if (la->ring == CELLS_NONE) {
+        e->next_in_ring = q;
+        wire_of_lane(c, e->out)->rings++;
+    } else {
+        e->next_in_ring = c->queue[la->ring].next_in_ring;
+        c->queue[la->ring].next_in_ring = q;
+    }
+    la->ring = q;
+}
+
+// Its first is taken out, or goes to the end of the line.
+static uint32_t ring_take(struct cells *c, uint32_t lane)
+{
+    return c->queue[c->lane[lane].ring].next_in_ring;
+}
+
+static void ring_next(struct cells *c, uint32_t lane, uint32_t q, bool stays)
+{
+    struct lane *la = &c->lane[lane];
+    if (stays) {
+        la->ring = q;
+        return;
+    }
+    c->queue[q].ringed = false;
+    if (la->ring == q) {
+        la->ring = CELLS_NONE;
+        wire_of_lane(c, lane)->rings--;
+    } else {
+        c->queue[la->ring].next_in_ring = c->queue[q].next_in_ring;
+    }
+}
+
+static uint32_t cell_new(struct cells *c)
+{
+    uint32_t i = c->free_cell;
+    if (i != CELLS_NONE) {
+        c->free_cell = c->cell[i].next;
+        return i;
+    }
+    if (c->num_cells == c->cap_cells) {
+        c->cap_cells = c->cap_cells ? c->cap_cells * 2 : 1024;
+        c->cell = xreallocarray(c->cell, c->cap_cells, sizeof(*c->cell));
+    }
+    return c->num_cells++;
+}
+
+static void cell_free(struct cells *c, uint32_t i)
+{
+    c->cell[i].next = c->free_cell;
+    c->free_cell = i;
+}
+
+static void enqueue(struct cells *c, uint32_t q, uint32_t cell)
+{
+    struct queue *e = &c->queue[q];
+    uint32_t l = e->out / c->net.lanes;
+    c->cell[cell].next = CELLS_NONE;
+    if (e->n++ == 0)
+        e->head = cell;
+    else
+        c->cell[e->tail].next = cell;
+    e->tail = cell;
+    c->wire[l].cells++;
+    ring_add(c, q);
+    start(c, l);
+}
+
+// The next cell of a flow at its source.
+static uint32_t source_cell(struct cells *c, uint32_t q, bool *ret_more)
+{
+    uint32_t f = c->queue[q].flow, cell = cell_new(c);
+    struct stream *s = &c->stream[f];
+    c->cell[cell] = (struct cell){.flow = f, .lane = CELLS_NONE};
+    s->under_way++;
+    if (s->gap_fp)
+        s->backlog--;
+    *ret_more = (s->gap_fp == 0 || s->backlog > 0) &&
+                (c->net.flow[f].window == 0 || s->under_way < c->net.flow[f].window);
+    return cell;
+}
+
+static uint32_t take(struct cells *c, uint32_t q, bool *ret_more)
+{
+    struct queue *e = &c->queue[q];
+    if (e->in == CELLS_NONE)
+        return source_cell(c, q, ret_more);
+    uint32_t cell = e->head;
+    e->head = c->cell[cell].next;
+    e->n--;
+    wire_of_lane(c, e->out)->cells--;
+    *ret_more = e->n > 0;
+    return cell;
+}
+
+static void wait_ends(struct cells *c, struct wire *w)
+{
+    if (w->waiting)
+        w->waited += c->now - w->since;
+    w->waiting = false;
+}
+
+// The link sends what it can: the next lane that has something and credits, its queues in turn.
+static void start(struct cells *c, uint32_t l)
+{
+    struct wire *w = &c->wire[l];
+    unsigned lanes = c->net.lanes;
+    if (w->cell != CELLS_NONE)
+        return;
+    if (w->rings == 0) {
+        wait_ends(c, w);
+        return;
+    }
+    for (unsigned i = 1; i <= lanes; i++) {
+        unsigned k = w->turn + i < lanes ? w->turn + i : w->turn + i - lanes;
+        struct lane *la = &c->lane[l * lanes + k];
+        if (la->ring == CELLS_NONE || la->credits == 0)
+            continue;
+        wait_ends(c, w);
+        la->credits--;
+        w->turn = k;
+        w->lane = l * lanes + k;
+        w->queue = ring_take(c, w->lane);
+        bool more;
+        w->cell = take(c, w->queue, &more);
+        ring_next(c, w->lane, w->queue, more);
+        w->since = c->now;
+        at(c, l, c->now + ticks(w->ticks_fp, &w->left_fp));
+        return;
+    }
+    if (!w->waiting) {
+        w->waiting = true;
+        w->since = c->now;
+    }
+}
+
+static void give_credit(struct cells *c, uint32_t lane)
+{
+    if (lane == CELLS_NONE)
+        return;
+    c->lane[lane].credits++;
+    if (c->lane[lane].ring != CELLS_NONE)
+        start(c, lane / c->net.lanes);
+}
+
+// --- where a cell ends ---
+
+static void flow_moves(struct cells *c, uint32_t f)
+{
+    struct stream *s = &c->stream[f];
+    uint32_t window = c->net.flow[f].window;
+    if (s->queue == CELLS_NONE || (s->gap_fp && s->backlog == 0) || (window && s->under_way >= window))
+        return;
+    ring_add(c, s->queue);
+    start(c, c->queue[s->queue].out / c->net.lanes);
+}
+
+// Wherever it ended: arrived or lost, its flow may send another one.
+static void ended(struct cells *c, uint32_t cell)
+{
+    uint32_t f = c->cell[cell].flow, lane = c->cell[cell].lane;
+    c->stream[f].done++;
+    c->stream[f].under_way--;
+    cell_free(c, cell);
+    give_credit(c, lane);
+    if (c->net.flow[f].window)
+        flow_moves(c, f);
+}
+
+static void drain(struct cells *c, uint32_t l)
+{
+    struct wire *w = &c->wire[l];
+    if (w->draining || w->taken == CELLS_NONE || w->drain_fp == 0)
+        return;
+    w->draining = true;
+    at(c, c->net.num_links + l, c->now + ticks(w->drain_fp, &w->drain_left));
+}
+
+static void drained(struct cells *c, uint32_t l)
+{
+    struct wire *w = &c->wire[l];
+    uint32_t cell = w->taken;
+    w->taken = c->cell[cell].next;
+    w->draining = false;
+    ended(c, cell);
+    drain(c, l);
+}
+
+static void here(struct cells *c, uint32_t l, uint32_t cell)
+{
+    struct wire *w = &c->wire[l];
+    w->host = true;
+    if (c->net.link[l].drain >= 1) {
+        ended(c, cell);
+        return;
+    }
+    c->cell[cell].next = CELLS_NONE;
+    if (w->taken == CELLS_NONE)
+        w->taken = cell;
+    else
+        c->cell[w->taken_last].next = cell;
+    w->taken_last = cell;
+    drain(c, l);
+}
+
+static void lost(struct cells *c, uint32_t cell, uint32_t *counted)
+{
+    if (c->measuring)
+        (*counted)++;
+    ended(c, cell);
+}
+
+// --- ways ---
+
+static uint32_t queue_new(struct cells *c, uint32_t in, uint32_t out)
+{
+    if (c->num_queues == c->cap_queues) {
+        c->cap_queues = c->cap_queues ? c->cap_queues * 2 : 256;
+        c->queue = xreallocarray(c->queue, c->cap_queues, sizeof(*c->queue));
+    }
+    uint32_t q = c->num_queues++;
+    c->queue[q] = (struct queue){.head = CELLS_NONE,
+                                 .tail = CELLS_NONE,
+                                 .in = in,
+                                 .out = out,
+                                 .next_in_ring = CELLS_NONE,
+                                 .next_of_input = CELLS_NONE,
+                                 .flow = CELLS_NONE};
+    if (in != CELLS_NONE) {
+        c->queue[q].next_of_input = c->lane[in].fed;
+        c->lane[in].fed = q;
+    }
+    return q;
+}
+
+static uint32_t queue_of(struct cells *c, uint32_t in, uint32_t out)
+{
+    uint64_t key = (uint64_t)in << 32 | out;
+    uint32_t q;
+    if (u64map_get(&c->by_lanes, key, &q))
+        return q;
+    q = queue_new(c, in, out);
+    u64map_set(&c->by_lanes, key, q);
+    return q;
+}
+
+// Index into choice: how many (0: none, CELLS_HERE), then the links.
+static uint32_t choices(struct cells *c, uint32_t vertex, uint32_t f)
+{
+    uint64_t key = (uint64_t)vertex << 32 | c->net.flow[f].dest;
+    uint32_t i, link[256];
+    if (u64map_get(&c->by_choice, key, &i))
+        return i;
+    unsigned n = c->net.next(c->net.arg, vertex, f, link), room = n == CELLS_HERE ? 1 : n + 1;
+    if (c->num_choice + room > c->cap_choice) {
+        c->cap_choice = 2 * c->cap_choice + 512;
+        c->choice = xreallocarray(c->choice, c->cap_choice, sizeof(*c->choice));
+    }
+    i = c->num_choice;
+    c->choice[i] = n;
+    memcpy(c->choice + i + 1, link, (room - 1) * sizeof(link[0]));
+    c->num_choice += room;
+    u64map_set(&c->by_choice, key, i);
+    return i;
+}
+
+// The link with least to send; of equal ones the next in turn.
+static uint32_t least(struct cells *c, const uint32_t *link, uint32_t n)
+{
+    uint32_t best = 0, load = UINT32_MAX, from = n > 1 ? c->spin++ % n : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = from + i < n ? from + i : from + i - n;
+        const struct wire *w = &c->wire[link[k]];
+        uint32_t here_load = 2 * w->cells + (w->cell != CELLS_NONE);
+        if (here_load < load) {
+            load = here_load;
+            best = k;
+        }
+    }
+    return link[best];
+}
+
+// A cell of a flow that chooses is at a vertex.
+static void choose(struct cells *c, uint32_t l, uint32_t cell)
+{
+    uint32_t f = c->cell[cell].flow, in = c->cell[cell].lane;
+    uint32_t i = choices(c, c->net.link[l].to, f), n = c->choice[i];
+    if (n == CELLS_HERE) {
+        here(c, l, cell);
+        return;
+    }
+    if (n == 0) {
+        lost(c, cell, &c->wire[l].unrouted);
+        return;
+    }
+    uint32_t out = least(c, c->choice + i + 1, n);
+    unsigned vl = c->net.lane(c->net.arg, l, out, f);
+    if (c->net.link[out].rate <= 0 || vl == CELLS_DROP)
+        lost(c, cell, &c->wire[out].discarded);
+    else
+        enqueue(c, queue_of(c, in, out * c->net.lanes + vl), cell);
+}
+
+static void arrive(struct cells *c, uint32_t l, uint32_t lane, uint32_t cell)
+{
+    struct cell *e = &c->cell[cell];
+    const struct stream *s = &c->stream[e->flow];
+    e->lane = lane;
+    if (s->len == 0) {
+        c->lane[lane].moved += c->measuring;
+        choose(c, l, cell);
+        return;
+    }
+    if (++e->hop < s->len) {
+        enqueue(c, c->path[s->path + e->hop], cell);
+        return;
+    }
+    switch (s->end) {
+    case END_HERE:
+        here(c, l, cell);
+        return;
+    case END_UNROUTED:
+        lost(c, cell, &c->wire[s->end_link].unrouted);
+        return;
+    case END_DEAD:
+        lost(c, cell, &c->wire[s->end_link].discarded);
+        return;
+    }
+}
+
+static void sent(struct cells *c, uint32_t l)
+{
+    struct wire *w = &c->wire[l];
+    uint32_t cell = w->cell, lane = w->lane, from = c->cell[cell].lane;
+    w->sent_for += c->now - w->since;
+    w->cell = CELLS_NONE;
+    c->cell[cell].lane = CELLS_NONE; // it is not held there any more
+    give_credit(c, from);
+    arrive(c, l, lane, cell);
+    start(c, l);
+}
+
+static void born(struct cells *c, uint32_t f)
+{
+    struct stream *s = &c->stream[f];
+    double jitter = 0.75 + 0.5 * rng_double(&c->rng); // no two flows march in step
+    uint64_t left = 0;
+    s->born++;
+    if (s->backlog < BACKLOG_MAX)
+        s->backlog++;
+    at(c, 2 * c->net.num_links + f, c->now + ticks((uint64_t)((double)s->gap_fp * jitter), &left));
+    flow_moves(c, f);
+}
+
+static void fire(struct cells *c, uint32_t ev)
+{
+    uint32_t links = c->net.num_links;
+    c->events++;
+    if (ev < links)
+        sent(c, ev);
+    else if (ev < 2 * links)
+        drained(c, ev - links);
+    else
+        born(c, ev - 2 * links);
+}
+
+static void run_slot(struct cells *c)
+{
+    uint32_t slot = (uint32_t)c->now % SLOTS, ev = c->slot_head[slot];
+    c->slot_head[slot] = c->slot_tail[slot] = CELLS_NONE;
+    c->slot_used[slot / 64] &= ~(1ull << (slot % 64));
+    while (ev != CELLS_NONE) {
+        uint32_t next = c->after[ev];
+        if (c->due[ev] == c->now)
+            fire(c, ev);
+        else
+            at(c, ev, c->due[ev]);
+        ev = next;
+    }
+}
+
+static void measure(struct cells *c)
+{
+    c->measuring = true;
+    for (uint32_t l = 0; l < c->net.num_links; l++) {
+        struct wire *w = &c->wire[l];
+        w->waited = w->sent_for = 0;
+        if (w->waiting || w->cell != CELLS_NONE)
+            w->since = c->now;
+    }
+    for (uint32_t f = 0; f < c->net.num_flows; f++) {
+        struct stream *s = &c->stream[f];
+        s->done = s->born = 0;
+        s->backlog_before = s->backlog;
+    }
+}
+
+bool cells_run(struct cells *c, uint64_t events)
+{
+    uint64_t until = c->events + events;
+    while (!c->done && c->events < until) {
+        int64_t limit = c->measuring ? c->next_sample : c->begin;
+        c->now = next_slot(c, limit);
+        run_slot(c);
+        if (c->now < limit)
+            continue;
+        if (!c->measuring)
+            measure(c);
+        else
+            look_sample(c);
+        c->next_sample = c->now + c->sample_every;
+        c->done = c->measuring && c->now >= c->end;
+    }
+    return c->done;
+}
+
+uint64_t cells_events(const struct cells *c)
+{
+    return c->events;
+}
+
+// --- making ---
+
+static void path_add(struct cells *c, uint32_t q)
+{
+    if (c->num_path == c->cap_path) {
+        c->cap_path = c->cap_path ? c->cap_path * 2 : 1024;
+        c->path = xreallocarray(c->path, c->cap_path, sizeof(*c->path));
+    }
+    c->path[c->num_path++] = q;
+}
+
+// From the source on while there is but one way; a flow that has a choice, or comes back to where it was,
+// goes hop by hop.
+static void find_path(struct cells *c, uint32_t f, uint32_t first_lane)
+{
+    struct stream *s = &c->stream[f];
+    uint32_t in = first_lane;
+    s->path = c->num_path;
+    path_add(c, s->queue);
+    for (unsigned hops = 0; hops < PATH_MAX_HOPS; hops++) {
+        uint32_t l = in / c->net.lanes, i = choices(c, c->net.link[l].to, f), n = c->choice[i];
+        s->len = c->num_path - s->path;
+        s->end_link = l;
+        s->end = n == CELLS_HERE ? END_HERE : END_UNROUTED;
+        if (n == CELLS_HERE || n == 0)
+            return;
+        if (n > 1)
+            break;
+        uint32_t out = c->choice[i + 1];
+        unsigned vl = c->net.lane(c->net.arg, l, out, f);
+        if (c->net.link[out].rate <= 0 || vl == CELLS_DROP) {
+            s->end_link = out;
+            s->end = END_DEAD;
+            return;
+        }
+        uint32_t next = out * c->net.lanes + vl;
+        path_add(c, queue_of(c, in, next));
+        in = next;
+    }
+    c->num_path = s->path;
+    s->len = 0;
+}
+
+static void make_stream(struct cells *c, uint32_t f)
+{
+    const struct cells_flow *d = &c->net.flow[f];
+    struct stream *s = &c->stream[f];
+    unsigned vl = c->net.lane(c->net.arg, CELLS_NONE, d->link, f);
+    *s = (struct stream){.queue = CELLS_NONE};
+    if (c->net.link[d->link].rate <= 0 || vl == CELLS_DROP || !(d->rate > 0))
+        return;
+    uint32_t lane = d->link * c->net.lanes + vl;
+    s->queue = queue_new(c, CELLS_NONE, lane);
+    c->queue[s->queue].flow = f;
+    find_path(c, f, lane);
+    if (!isinf(d->rate)) {
+        s->gap_fp = (uint64_t)(65536 / (d->rate * c->tick_s)) + 1;
+        at(c, 2 * c->net.num_links + f,
+           1 + (int64_t)(rng_double(&c->rng) * (double)s->gap_fp / 65536) % (1ll << 40));
+    } else { // its first cell comes up at some time
+        s->gap_fp = 0;
+    }
+}
+
+static void set_times(struct cells *c)
+{
+    double fastest = 0;
+    for (uint32_t l = 0; l < c->net.num_links; l++)
+        fastest = fmax(fastest, c->net.link[l].rate);
+    c->tick_s = fastest > 0 ? 1 / (fastest * TICKS) : 1;
+    c->begin = (int64_t)(c->net.warm ? c->net.warm : WARM) * TICKS;
+    c->end = c->begin + (int64_t)(c->net.measure ? c->net.measure : MEASURE) * TICKS;
+    c->sample_every = (c->end - c->begin) / SAMPLES;
+    c->sample_every = c->sample_every > 0 ? c->sample_every : 1;
+}
+
+static void make_wires(struct cells *c)
+{
+    for (uint32_t l = 0; l < c->net.num_links; l++) {
+        const struct cells_link *d = &c->net.link[l];
+        double per = d->rate > 0 ? 65536 / (d->rate * c->tick_s) : 0;
+        c->wire[l] = (struct wire){.ticks_fp = (uint64_t)(per + 0.5),
+                                   .drain_fp = d->drain > 0 ? (uint64_t)(per / (double)d->drain + 0.5) : 0,
+                                   .cell = CELLS_NONE,
+                                   .taken = CELLS_NONE,
+                                   .first_blame = CELLS_NONE};
+        for (unsigned k = 0; k < c->net.lanes; k++)
+            c->lane[l * c->net.lanes + k] =
+                (struct lane){.credits = c->net.buffer, .ring = CELLS_NONE, .fed = CELLS_NONE};
+    }
+}
+
+// Flows that always have something begin in an order of chance, each link's first ones.
+static void begin_flows(struct cells *c)
+{
+    uint32_t n = c->net.num_flows, *order = xcalloc(n + 1, sizeof(*order));
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = rng_below(&c->rng, i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (c->stream[order[i]].gap_fp == 0)
+            flow_moves(c, order[i]);
+    free(order);
+}
+
+struct cells *cells_new(const struct cells_net *net)
+{
+    struct cells *c = xcalloc(1, sizeof(*c));
+    c->net = *net;
+    c->net.buffer = net->buffer ? net->buffer : BUFFER;
+    rng_init(&c->rng, net->seed);
+    c->free_cell = CELLS_NONE;
+    size_t links = net->num_links, events = 2 * links + net->num_flows;
+    c->wire = xcalloc(links + 1, sizeof(*c->wire));
+    c->lane = xcalloc(links * net->lanes + 1, sizeof(*c->lane));
+    c->stream = xcalloc(net->num_flows + 1u, sizeof(*c->stream));
+    c->due = xcalloc(events + 1, sizeof(*c->due));
+    c->after = xcalloc(events + 1, sizeof(*c->after));
+    memset(c->slot_head, 0xff, sizeof(c->slot_head));
+    memset(c->slot_tail, 0xff, sizeof(c->slot_tail));
+    u64map_init(&c->by_lanes, NULL, net->num_flows);
+    u64map_init(&c->by_choice, NULL, net->num_flows);
+    set_times(c);
+    make_wires(c);
+    for (uint32_t f = 0; f < net->num_flows; f++)
+        make_stream(c, f);
+    begin_flows(c);
+    return c;
+}
+
+void cells_free(struct cells *c)
+{
+    if (!c)
+        return;
+    u64map_done(&c->by_lanes);
+    u64map_done(&c->by_choice);
+    free(c->wire);
+    free(c->lane);
+    free(c->stream);
+    free(c->queue);
+    free(c->path);
+    free(c->cell);
+    free(c->choice);
+    free(c->due);
+    free(c->after);
+    free(c->blame);
+    free(c);
+}
