@@ -85,7 +85,7 @@ struct series_query {
     int64_t from_ms, to_ms; // both included
     int64_t step_ms; // 0: every sweep kept; else one sample a step, the last in it. The tier is the coarsest
                      // that has steps as fine as this, else what there is
-    bool peaks; // of columns with peaks: the greatest rise in the step instead of the value
+    bool peaks;      // of columns with peaks: the greatest rise in the step instead of the value
 };
 struct series_point {
     uint32_t series;

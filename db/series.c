@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening a store, numbers of series, and the copy of a sweep for the writer.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "db/series_priv.h"
+#include "lib/log.h"
+#include "lib/xalloc.h"
+
+#define DAY_MS 86400000LL
+#define ERA_MS 3600000LL // a step back by more than this begins a new era
+
+// --- numbers of series: a hash of indices into key[] ---
+
+static uint64_t key_hash(uint64_t guid, uint8_t port)
+{
+    return hash_mix64(guid ^ hash_mix64(port));
+}
+
+static uint32_t *slot_of(const struct series *s, uint64_t guid, uint8_t port)
+{
+    for (uint32_t h = (uint32_t)key_hash(guid, port);; h++) {
+        uint32_t *i = &s->index[h & s->index_mask];
+        if (*i == UINT32_MAX || (s->key[*i].guid == guid && s->key[*i].port == port))
+            return i;
+    }
+}
+
+static void index_keys(struct series *s)
+{
+    uint32_t size = 1024;
+    while (size < s->num * 2 + 2)
+        size *= 2;
+    free(s->index);
+    s->index = xmalloc(size * sizeof(*s->index));
+    memset(s->index, 0xff, size * sizeof(*s->index));
+    s->index_mask = size - 1;
+    for (uint32_t i = 0; i < s->num; i++)
+        *slot_of(s, s->key[i].guid, s->key[i].port) = i;
+}
+
+uint32_t series_id(struct series *s, uint64_t node_guid, uint8_t port)
+{
+    uint32_t *i = slot_of(s, node_guid, port);
+    if (*i != UINT32_MAX)
+        return *i;
+    if (s->num == s->key_cap) {
+        pthread_mutex_lock(&s->mu);
+        s->key_cap = s->key_cap ? s->key_cap * 2 : 1024;
+        s->key = xreallocarray(s->key, s->key_cap, sizeof(*s->key));
+        pthread_mutex_unlock(&s->mu);
+    }
+    s->key[s->num] = (struct series_key){node_guid, port};
+    *i = s->num++;
+    if (s->num * 2 > s->index_mask)
+        index_keys(s);
+    return s->num - 1;
+}
+
+uint32_t series_num(const struct series *s)
+{
+    return s->num;
+}
+
+void series_key(const struct series *s, uint32_t i, uint64_t *ret_guid, uint8_t *ret_port)
+{
+    *ret_guid = i < s->num ? s->key[i].guid : 0;
+    *ret_port = i < s->num ? s->key[i].port : 0;
+}
+
+// --- a sweep ---
+
+void series_frame_free(struct series_frame *f)
+{
+    if (f) {
+        free(f->have[0]);
+        free(f->have[1]);
+        free(f->value);
+        free(f);
+    }
+}
+
+static void reserve(uint64_t **p, size_t *cap, size_t n)
+{
+    if (n <= *cap)
+        return;
+    free(*p);
+    *p = xreallocarray(NULL, n + n / 8, sizeof(**p));
+    *cap = n + n / 8;
+}
+
+// Column by column within each block: what coding wants, and columns that nobody has cost nothing.
+static void fill_frame(struct series_frame *f, const uint64_t *value, const uint64_t *have, uint32_t num,
+                       unsigned columns)
+{
+    uint64_t any = 0, valid = columns >= 64 ? UINT64_MAX : ((uint64_t)1 << columns) - 1;
+    reserve(&f->have[0], &f->have_cap, num + 1);
+    for (uint32_t i = 0; i < num; i++) {
+        f->have[0][i] = have[i] & valid;
+        any |= have[i] & valid;
+    }
+    f->num = num;
+    f->blocks = (num + SERIES_BLOCK - 1) / SERIES_BLOCK;
+    f->columns = 0;
+    for (; any; any &= any - 1)
+        f->id[f->columns++] = (uint8_t)__builtin_ctzll(any);
+    reserve(&f->value, &f->value_cap, (size_t)f->blocks * f->columns * SERIES_BLOCK + 1);
+    for (uint32_t b = 0; b < f->blocks; b++) {
+        uint64_t *to = f->value + (size_t)b * f->columns * SERIES_BLOCK;
+        uint32_t n = num - b * SERIES_BLOCK < SERIES_BLOCK ? num - b * SERIES_BLOCK : SERIES_BLOCK;
+        const uint64_t *from = value + (size_t)b * SERIES_BLOCK * columns;
+        for (uint32_t i = 0; i < n; i++, from += columns) {
+            for (unsigned c = 0; c < f->columns; c++)
+                to[c * SERIES_BLOCK + i] = from[f->id[c]];
+        }
+    }
+}
+
+static int64_t era_time(struct series *s, int64_t at_ms)
+{
+    if (at_ms <= s->last_ms && s->last_ms - at_ms <= ERA_MS)
+        at_ms = s->last_ms + 1;
+    return s->last_ms = at_ms < 1 ? 1 : at_ms;
+}
+
+void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const uint64_t *have, uint32_t num)
+{
+    if (num > s->num)
+        num = s->num;
+    pthread_mutex_lock(&s->mu);
+    bool full = s->queued >= SERIES_QUEUE;
+    struct series_frame *f = full ? NULL : s->spare;
+    if (f)
+        s->spare = f->next;
+    s->health.left_out += full;
+    pthread_mutex_unlock(&s->mu);
+    if (full) {
+        s->next_seq++; // so that nobody takes what comes next for the sweep after the last
+        return;
+    }
+    if (!f)
+        f = xcalloc(1, sizeof(*f));
+    f->at_ms = era_time(s, at_ms);
+    f->seq = s->next_seq++;
+    f->next = NULL;
+    fill_frame(f, value, have, num, s->o.columns);
+    pthread_mutex_lock(&s->mu);
+    *s->queue_tail = f;
+    s->queue_tail = &f->next;
+    s->queued++;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->mu);
+}
+
+int series_flush(struct series *s)
+{
+    pthread_mutex_lock(&s->mu);
+    while (s->queued)
+        pthread_cond_wait(&s->done, &s->mu);
+    int rc = s->health.status;
+    pthread_mutex_unlock(&s->mu);
+    return rc;
+}
+
+void series_health(const struct series *cs, struct series_health *ret)
+{
+    struct series *s = (struct series *)cs; // the lock is no part of the value
+    pthread_mutex_lock(&s->mu);
+    *ret = s->health;
+    pthread_mutex_unlock(&s->mu);
+}
+
+// --- opening ---
+
+static int take_lock(struct series *s, struct err *e)
+{
+    char *path = xasprintf("%s/lock", s->dir);
+    int rc = 0;
+    s->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (s->lock_fd < 0)
+        rc = err_set(e, -errno, path, "cannot write in the folder of telemetry: %s", strerror(errno));
+    else if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        rc = err_set(e, errno == EWOULDBLOCK ? -EBUSY : -errno, path,
+                     "another weftd keeps its telemetry here; stop it or give another folder with --state");
+    free(path);
+    return rc;
+}
+
+static int make_dir(const char *dir, struct err *e)
+{
+    struct stat st;
+    if (mkdir(dir, 0700) == 0 || (errno == EEXIST && stat(dir, &st) == 0 && S_ISDIR(st.st_mode)))
+        return 0;
+    return err_set(e, errno == EEXIST ? -ENOTDIR : -errno, dir, "cannot make the folder of telemetry");
+}
+
+static bool is_recent(const struct series_name *n, int64_t now_ms)
+{
+    return n->to_ms > now_ms - 2 * DAY_MS && n->from_ms <= now_ms + 2 * DAY_MS;
+}
+
+// A file as it is found: what it knows is taken, what is wrong with it is *e.
+static int look_at(struct series *s, const struct series_name *name, bool check, int64_t *ret_seq,
+                   int64_t *ret_ms, struct err *e)
+{
+    struct series_file f;
+    int rc = series_file_open(&f, s->dir, name, true, s->o.vfs, e);
+    if (rc)
+        return rc;
+    if (check)
+        rc = series_quick_check(&f);
+    if (!rc)
+        rc = series_newest(&f, ret_seq, ret_ms);
+    if (!rc)
+        rc = series_load_keys(&f, &s->key, &s->num);
+    if (rc)
+        err_set(e, rc, f.path, "%s", f.fail_text[0] ? f.fail_text : "holds what cannot be");
+    series_file_close(&f);
+    return rc;
+}
+
+static int look_at_all(struct series *s, struct series_report *rep, struct err *e)
+{
+    struct series_name *list;
+    int64_t now = wall_now_ns() / MONO_MS, newest = 0;
+    long n = series_names(s->dir, &list);
+    int rc = 0;
+    if (n < 0)
+        return err_set(e, (int)n, s->dir, "cannot list: %s", strerror((int)-n));
+    for (long i = 0; i < n && !rc; i++) {
+        int64_t seq = 0, ms = 0;
+        struct err why = {0};
+        rc = look_at(s, &list[i], is_recent(&list[i], now), &seq, &ms, &why);
+        if (rc == -EBADMSG) {
+            char *path = xasprintf("%s/%s", s->dir, list[i].text);
+            rc = series_set_aside(path, rep->set_aside_as, sizeof(rep->set_aside_as));
+            log_error("series-set-aside", "path=%s as=%s reason=\"%s\"", path, rep->set_aside_as, why.text);
+            free(path);
+            rep->set_aside++;
+        } else if (rc) {
+            err_set(e, rc, why.where, "%s", why.text);
+        }
+        if (seq > newest) {
+            newest = seq;
+            rep->last_ms = ms;
+        }
+    }
+    free(list);
+    rep->created = n == 0;
+    rep->series = s->num;
+    s->key_cap = s->num;
+    s->last_ms = rep->last_ms;
+    s->next_seq = (newest / SERIES_SEQ_GAP + 2) * SERIES_SEQ_GAP;
+    return rc;
+}
+
+static int start_writer(struct series *s, struct err *e)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&s->thread, NULL, series_writer_main, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    s->running = rc == 0;
+    return rc ? err_set(e, -rc, s->dir, "cannot start the writer thread: %s", strerror(rc)) : 0;
+}
+
+static void series_free(struct series *s)
+{
+    for (int t = 0; t < SERIES_TIERS; t++)
+        series_out_done(&s->out[t]);
+    for (struct series_frame *f; (f = s->spare);) {
+        s->spare = f->next;
+        series_frame_free(f);
+    }
+    if (s->lock_fd >= 0)
+        close(s->lock_fd);
+    pthread_mutex_destroy(&s->mu);
+    pthread_cond_destroy(&s->wake);
+    pthread_cond_destroy(&s->done);
+    free(s->key);
+    free(s->wkey);
+    free(s->index);
+    free(s->dir);
+    free(s);
+}
+
+struct series *series_open(struct loop *l, const char *dir, const struct series_opts *o,
+                           struct series_report *ret, struct err *e)
+{
+    struct series_report rep = {0};
+    struct series *s = xcalloc(1, sizeof(*s));
+    s->dir = xstrdup(dir);
+    s->o = *o;
+    s->lock_fd = -1;
+    s->queue_tail = &s->queue;
+    pthread_mutex_init(&s->mu, NULL);
+    pthread_cond_init(&s->wake, NULL);
+    pthread_cond_init(&s->done, NULL);
+    for (int t = 0; t < SERIES_TIERS; t++)
+        s->out[t].tier = (enum series_tier)t;
+    int rc =
+        o->columns > SERIES_COLUMNS ? err_set(e, -EINVAL, dir, "more than %d columns", SERIES_COLUMNS) : 0;
+    if (!rc)
+        rc = make_dir(dir, e);
+    if (!rc)
+        rc = take_lock(s, e);
+    if (!rc)
+        rc = look_at_all(s, &rep, e);
+    if (!rc) {
+        index_keys(s);
+        rc = start_writer(s, e);
+    }
+    if (rc) {
+        series_free(s);
+        return NULL;
+    }
+    if (ret)
+        *ret = rep;
+    return s;
+}
+
+void series_close(struct series *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->mu);
+    s->stop = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->mu);
+    pthread_join(s->thread, NULL);
+    series_free(s);
+}

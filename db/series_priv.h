@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// For db/ only: the telemetry store. File map: series.c (open, series, the copy of a sweep, health),
+// series_code.c (bytes of a head row and of a chunk; pure), series_file.c (one file of a tier: schema,
+// checks, statements), series_writer.c (the thread: commits, chunks), series_tier.c (minute and hour from
+// raw), series_reader.c (queries).
+//
+// Files: raw-YYYYMMDD.db, min-YYYYMMDD.db, hour-YYYYMM.db (UTC), all of one schema. Sweeps have numbers (seq)
+// that rise in the order of writing, over all raw files, with a gap at each start. Series i is number i % 512
+// of block i / 512. A sweep is a row in `sweep` and a row a block in `head`, coded against the row before it,
+// a key row at the latest after 60. A chunk is a block's 60 sweeps, column by column: `chunk` says where in
+// `part` each column stands. A head row that a chunk covers stays until all blocks have chunks of its sweep
+// (rows go in the order in which they came: no page is half empty), and counts no more.
+#ifndef WEFT_DB_SERIES_PRIV_H
+#define WEFT_DB_SERIES_PRIV_H
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+#include "db/series.h"
+#include "lib/buf.h"
+#include "lib/err.h"
+#include "lib/hash.h"
+
+enum {
+    SERIES_BLOCK = 512, // series coded together
+    SERIES_WINDOW = 60, // sweeps of a chunk
+    SERIES_COLUMNS = 64,
+    SERIES_IDS = 128,           // of columns as files have them: values, then peaks
+    SERIES_NUM_MAX = 1 << 23,   // series
+    SERIES_SEQ_GAP = 1 << 16,   // between the sweeps of two runs
+    SERIES_QUEUE = 2,           // sweeps that wait for the writer
+    SERIES_MASKS = 128,         // different masks of presence in a row or chunk, at most
+    SERIES_PART_OWN = 12 << 10, // bytes of a column that has a row of its own
+    SERIES_ROW_MAX = 16 << 20,  // bytes of a head row or part that are looked at
+    SERIES_ID_BLOCK_BITS = 16,  // head.id = seq << 16 | block
+};
+#define SERIES_APPLICATION_ID 0x77667473 // "wfts"
+#define SERIES_SCHEMA 1
+#define SERIES_SEQ_MAX ((int64_t)1 << 46)
+
+// --- series_code.c: pure, hostile input ---
+
+// A block's sweeps as columns.
+struct series_grid {
+    unsigned n, series;          // sweeps (at most 64), series
+    uint64_t *value[SERIES_IDS]; // [i * n + k]; NULL = no such column
+    uint64_t *mask[SERIES_IDS];  // [i], bit k: there
+};
+void series_grid_init(struct series_grid *g, unsigned n, unsigned series);
+void series_grid_shorten(struct series_grid *g, unsigned n); // to the first n sweeps
+bool series_grid_empty(const struct series_grid *g);
+void series_grid_done(struct series_grid *g);
+void series_grid_column(struct series_grid *g, unsigned id); // makes it, all absent
+
+// What a head row is coded against: the same on both sides.
+struct series_chain {
+    uint64_t *last[SERIES_IDS];                    // [SERIES_BLOCK] newest value; NULL = none
+    uint64_t known[SERIES_IDS][SERIES_BLOCK / 64]; // it came since the key row
+};
+void series_chain_done(struct series_chain *c);
+
+// One block's part of a sweep.
+struct series_slice {
+    unsigned series, columns;
+    const uint8_t *id;       // [columns]
+    const uint64_t *value;   // [column * SERIES_BLOCK + i]
+    const uint64_t *have[2]; // [i]: values, peaks (may be NULL)
+};
+// seed: of the checksum, from where the row stands.
+void series_head_encode(struct buf *out, struct series_chain *c, const struct series_slice *s, bool key,
+                        uint64_t seed);
+bool series_head_is_key(const void *p, size_t size); // as it says; the row is not checked
+// Takes the row into the chain, and its values of the columns wanted into sweep k of g (may be NULL).
+// -EBADMSG: damaged, or not a key row while the chain has none (have_key).
+int series_head_decode(const void *p, size_t size, uint64_t seed, struct series_chain *c, bool *have_key,
+                       const uint64_t want[2], struct series_grid *g, unsigned k);
+
+struct series_parts {
+    struct buf dir, part[SERIES_IDS + 1];
+    unsigned num;
+};
+void series_parts_done(struct series_parts *p);
+void series_chunk_encode(struct series_parts *out, const struct series_grid *g, uint64_t seed);
+
+struct series_dir {
+    unsigned n, series, columns, masks, parts;
+    struct series_section {
+        uint8_t id, mask, codec, part;
+        uint32_t off, len, sum;
+    } column[SERIES_IDS], presence[SERIES_MASKS];
+};
+int series_dir_decode(const void *p, size_t size, uint64_t seed, struct series_dir *ret);
+const struct series_section *series_dir_find(const struct series_dir *d, unsigned id);
+// Of a section: part is the whole row that it stands in. mask: [series], from the presence section; NULL =
+// all.
+int series_mask_decode(const struct series_dir *d, unsigned mask, const void *part, size_t size,
+                       uint64_t seed, uint64_t *ret);
+int series_column_decode(const struct series_dir *d, const struct series_section *s, const void *part,
+                         size_t size, uint64_t seed, const uint64_t *mask, uint64_t *ret_value);
+uint64_t series_sum(const void *p, size_t n, uint64_t seed);
+static inline uint64_t series_seed(uint64_t block, int64_t seq)
+{
+    return hash_mix64(hash_mix64(block + 1) ^ (uint64_t)seq);
+}
+static inline uint64_t series_head_seed(uint64_t block, int64_t seq, int64_t at_ms)
+{
+    return series_seed(block, seq) ^ hash_mix64((uint64_t)at_ms);
+}
+
+// --- series_file.c: one file, as the writer or a reader has it ---
+struct series_key {
+    uint64_t guid;
+    uint8_t port;
+};
+enum { SERIES_NAME_MAX = 32 };
+struct series_name { // of a file
+    char text[SERIES_NAME_MAX];
+    enum series_tier tier;
+    int64_t from_ms, to_ms; // period: to_ms is the next one's begin
+};
+enum series_stmt {
+    SERIES_ST_SWEEP,
+    SERIES_ST_HEAD,
+    SERIES_ST_PART,
+    SERIES_ST_CHUNK,
+    SERIES_ST_KEYS,
+    SERIES_ST_TAIL, // sweeps that a block has no chunk of, with its head rows
+    SERIES_ST_TRIM,
+    SERIES_ST_TIMES,
+    SERIES_ST_CHUNKS,
+    SERIES_ST_GET_PART,
+    SERIES_ST_N,
+};
+struct series_file {
+    struct series_name name;
+    char *path;
+    sqlite3 *c;
+    sqlite3_stmt *st[SERIES_ST_N];
+    char fail_text[200];
+    int rc; // SQLite's code of the last failure
+};
+void series_name_of(enum series_tier tier, int64_t at_ms, struct series_name *ret);
+bool series_name_parse(const char *text, struct series_name *ret);
+// Files of a folder, by tier and time; malloc'd. Returns their number or negative errno.
+long series_names(const char *dir, struct series_name **ret);
+// Negative errno and *e. -EBADMSG: damaged, -EPROTONOSUPPORT: of a newer schema, -ENOENT.
+int series_file_open(struct series_file *f, const char *dir, const struct series_name *name, bool write,
+                     const char *vfs, struct err *e);
+void series_file_close(struct series_file *f);
+int series_file_fail(struct series_file *f, int rc); // SQLite code -> negative errno, with fail_text
+sqlite3_stmt *series_stmt(struct series_file *f,
+                          enum series_stmt which);        // prepared when first asked for; NULL
+int series_step(struct series_file *f, sqlite3_stmt *st); // without rows: 0 or negative errno
+int series_check_header(const char *path, struct err *e); // of a file, without SQLite
+int series_quick_check(struct series_file *f);
+// Newest seq and time; 0 when there are none.
+int series_newest(struct series_file *f, int64_t *ret_seq, int64_t *ret_ms);
+// Adds what the file knows: key[i] for i < *num; grows.
+int series_load_keys(struct series_file *f, struct series_key **key, uint32_t *num);
+int series_save_keys(struct series_file *f, uint32_t block, const struct series_key *key, uint32_t num);
+int series_set_aside(const char *path, char *ret_name, size_t size);
+
+// --- the store ---
+struct series_frame { // a sweep, as columns; from the caller to the writer
+    struct series_frame *next;
+    int64_t seq, at_ms;
+    uint32_t num, blocks;
+    unsigned columns;
+    uint8_t id[SERIES_IDS];
+    uint64_t *have[2]; // [num]; peaks: NULL = none
+    uint64_t *value;   // [(block * columns + column) * SERIES_BLOCK + i]
+    size_t have_cap, value_cap;
+};
+struct series_block {
+    struct series_chain chain;
+    bool key;           // the next head row must be one
+    unsigned since_key; // head rows after the last one
+    int64_t done_seq;   // chunks of the present file reach to here
+};
+struct series_out { // a tier, as the writer has it
+    enum series_tier tier;
+    struct series_file file; // c NULL: none is open
+    struct series_block *block;
+    uint32_t blocks;
+    uint64_t sweeps; // written to this file, counting those that were there
+    int64_t next_part;
+    uint32_t keys; // saved in this file
+};
+struct series {
+    char *dir;
+    struct series_opts o;
+    int lock_fd;
+    // caller's thread
+    struct series_key *key;
+    uint32_t num, key_cap;
+    uint32_t *index, index_mask;
+    int64_t last_ms, next_seq;
+    // writer
+    pthread_t thread;
+    bool running;
+    struct series_out out[SERIES_TIERS];
+    struct series_key *wkey;
+    uint32_t wnum;
+    // under mu
+    pthread_mutex_t mu;
+    pthread_cond_t wake, done;
+    struct series_frame *queue, **queue_tail, *spare;
+    unsigned queued;
+    bool stop, busy;
+    struct series_health health;
+};
+// Writer thread (or before it runs).
+int series_out_write(struct series *s, struct series_out *o, const struct series_frame *f);
+int series_out_close(struct series *s, struct series_out *o); // chunks of all, then closes the file
+void series_out_done(struct series_out *o);
+void *series_writer_main(void *arg);
+void series_frame_free(struct series_frame *f);
+
+#endif

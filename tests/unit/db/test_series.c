@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store: what is read is what was written, whatever happens between.
+#include "tests/unit/db/seriestest.h"
+
+static void sweeps_come_back(void **state)
+{
+    struct sfix *f = *state;
+    int64_t at = T0;
+    s_open(f);
+    assert_true(f->rep.created);
+    s_series(f, 100);
+    for (int i = 0; i < 150; i++) {
+        s_count(f);
+        s_sweep(f, at += 10000);
+    }
+    assert_true(s_verify(f, UINT64_MAX, 0, INT64_MAX) > 10000);
+    s_verify(f, 2, T0 + 100000, T0 + 700000);
+}
+
+// New series, gaps, resets, restarts, midnight: at every moment.
+static void anything_comes_back(void **state)
+{
+    struct sfix *f = *state;
+    int64_t at = T0;
+    s_open(f);
+    s_series(f, 1);
+    for (int i = 0; i < 400; i++) {
+        uint32_t dice = rng_below(&f->rng, 100);
+        if (dice < 2)
+            s_reopen(f);
+        if (dice >= 20 && dice < 24)
+            s_series(f, f->num + rng_below(&f->rng, 300));
+        if (dice == 4)
+            at += DAY / 3;
+        s_count(f);
+        s_sweep(f, at += 1 + rng_below(&f->rng, 20000));
+        if (dice == 5)
+            s_verify(f, UINT64_MAX, 0, INT64_MAX);
+    }
+    assert_true(f->num > 1000);
+    s_verify(f, UINT64_MAX, 0, INT64_MAX);
+    s_reopen(f);
+    assert_int_equal(f->rep.series, f->num);
+    assert_int_equal(f->rep.last_ms, at);
+    s_verify(f, 0x15, T0 + DAY / 2, at - 100000);
+}
+
+static void numbers_are_for_good(void **state)
+{
+    struct sfix *f = *state;
+    uint64_t guid;
+    uint8_t port;
+    struct err e;
+    s_open(f);
+    s_series(f, 1000);
+    s_sweep(f, T0);
+    s_reopen(f);
+    assert_int_equal(series_num(f->s), 1000);
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(series_id(f->s, G(i / 3), (uint8_t)(i % 3)), i);
+    assert_int_equal(series_id(f->s, G(5000), 1), 1000);
+    struct series_reader *r = series_reader_new(f->dir, &e);
+    assert_non_null(r);
+    assert_int_equal(series_reader_num(r), 1000);
+    assert_int_equal(series_reader_find(r, G(100), 2), 302);
+    assert_int_equal(series_reader_key(r, 302, &guid, &port), 0);
+    assert_true(guid == G(100) && port == 2);
+    assert_int_equal(series_reader_find(r, G(5000), 1), UINT32_MAX);
+    series_reader_free(r);
+}
+
+static void only_one_store_a_folder(void **state)
+{
+    struct sfix *f = *state;
+    struct err e;
+    s_open(f);
+    assert_null(series_open(f->loop, f->dir, &f->o, NULL, &e));
+    assert_int_equal(e.code, -EBUSY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ST(sweeps_come_back),
+        ST(anything_comes_back),
+        ST(numbers_are_for_good),
+        ST(only_one_store_a_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
