@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of each port over sweeps, and which trees go on.
+//
+//   congest.c        samples, hysteresis; identity and grace of trees
+//   congest_ways.c   routes: where a switch sends what comes in over a port
+//   congest_graph.c  who waits for whom: ports, edges, shares; circles
+//   congest_tree.c   roots, kinds, members
+//   congest_show.c   words and levels for people; rails and scalable units
+//
+// A waiting port says that a buffer at the far end of its cable is full; routes say for which ports of that
+// switch the buffer's packets can be; of these, some wait too, or are full. So waits are followed downstream
+// until they end: at a port that waits and behind which nothing does (a host), or at one that is simply full.
+// This is how congestion spreads with credits (Pfister and Norton, "Hot spot contention and combining in
+// multistage interconnection networks", 1985: tree saturation; Garcia et al., "RECN", 2005: trees told from
+// their victims by where packets go).
+//
+// Departures from a plain walk are in congest_graph.c: it divides waits among what may explain them, and it
+// does not need to have read every port.
+#include "telemetry/congest_priv.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+#include "telemetry/rate.h"
+
+struct congest *congest_new(const struct congest_opts *o)
+{
+    struct congest *c = xcalloc(1, sizeof(*c));
+    if (o)
+        c->o = *o;
+    if (!(c->o.held_on > 0))
+        c->o.held_on = 0.02;
+    if (!(c->o.held_off > 0))
+        c->o.held_off = c->o.held_on / 2;
+    if (!(c->o.full > 0))
+        c->o.full = 0.90;
+    if (!c->o.grace)
+        c->o.grace = 3;
+    c->next_id = 1;
+    return c;
+}
+
+void congest_tree_free(struct congest_tree *t)
+{
+    free((void *)t->member);
+    free((void *)t->cycle);
+    free(t);
+}
+
+void congest_free(struct congest *c)
+{
+    if (!c)
+        return;
+    for (uint32_t i = 0; i < c->num_trees; i++)
+        congest_tree_free(c->tree[i]);
+    free(c->tree);
+    free(c->in_tree);
+    free(c->vertex);
+    free(c->track);
+    congest_graph_free(&c->g);
+    congest_routes_done(&c->routes);
+    free(c);
+}
+
+static void push(float *window, uint8_t *n, double x)
+{
+    memmove(window + 1, window, (CONGEST_SAMPLES - 1) * sizeof(*window));
+    window[0] = (float)(x < 0 ? 0 : x > 1 ? 1 : x);
+    if (*n < CONGEST_SAMPLES)
+        ++*n;
+}
+
+// The middle one: as with held and full, two of three decide.
+static float middle(const float *w, unsigned n)
+{
+    if (n < 3)
+        return n == 2 ? (w[0] + w[1]) / 2 : n == 1 ? w[0] : NAN;
+    return fmaxf(fminf(w[0], w[1]), fminf(fmaxf(w[0], w[1]), w[2]));
+}
+
+// Two of the last three decide; a single one decides nothing.
+static bool judge(const float *window, unsigned n, bool was, double on, double off)
+{
+    unsigned above = 0, below = 0;
+    for (unsigned i = 0; i < n; i++) {
+        above += window[i] >= on;
+        below += window[i] < off;
+    }
+    return was ? below < 2 : above >= 2;
+}
+
+// One more sweep without a sample; what is older than a tree's grace is not known any more.
+static void age(uint8_t *a, uint8_t *n, unsigned grace)
+{
+    if (*a == CONGEST_NEVER)
+        return;
+    if (++*a > grace) {
+        *a = CONGEST_NEVER;
+        *n = 0;
+    }
+}
+
+static void track_room(struct congest *c, uint32_t num)
+{
+    if (num <= c->num)
+        return;
+    c->track = xreallocarray(c->track, num, sizeof(*c->track));
+    c->vertex = xreallocarray(c->vertex, num, sizeof(*c->vertex));
+    c->in_tree = xreallocarray(c->in_tree, num, sizeof(*c->in_tree));
+    for (uint32_t i = c->num; i < num; i++) {
+        c->track[i] =
+            (struct congest_track){.held_age = CONGEST_NEVER, .used_age = CONGEST_NEVER, .h = NAN, .u = NAN};
+        c->vertex[i] = ID_NONE;
+        c->in_tree[i] = 0;
+    }
+    c->num = num;
+}
+
+struct seen {
+    float held, xmit, rcv;
+};
+
+static int64_t read_at(const struct tele_table *t, uint32_t slot, enum tele_counter k)
+{
+    return t->at[(uint64_t)slot * TELE_GROUPS + tele_rows[k].group];
+}
+
+// A used share that the port itself does not tell is what the far end has received.
+static void track_used(struct congest *c, const struct tele_table *t, const struct seen *seen, uint32_t slot)
+{
+    struct congest_track *k = &c->track[slot];
+    uint32_t peer = t->port[slot].peer;
+    int64_t at = read_at(t, slot, TELE_XMIT_DATA);
+    if (!isnan(seen[slot].xmit) && at != k->used_at) {
+        push(k->used, &k->num_used, seen[slot].xmit);
+        k->used_at = at;
+        k->used_age = 0;
+        return;
+    }
+    if (peer < t->num && !isnan(seen[peer].rcv) && isnan(seen[slot].xmit)) {
+        at = read_at(t, peer, TELE_RCV_DATA);
+        if (at != k->far_at) {
+            push(k->used, &k->num_used, seen[peer].rcv);
+            k->far_at = at;
+            k->used_age = 0;
+            return;
+        }
+    }
+    age(&k->used_age, &k->num_used, c->o.grace);
+}
+
+static void track_port(struct congest *c, const struct tele_table *t, const struct seen *seen, uint32_t slot)
+{
+    struct congest_track *k = &c->track[slot];
+    int64_t at = read_at(t, slot, TELE_XMIT_WAIT);
+    if (!isnan(seen[slot].held) && at != k->held_at) {
+        push(k->held, &k->num_held, seen[slot].held);
+        k->held_at = at;
+        k->held_age = 0;
+    } else {
+        age(&k->held_age, &k->num_held, c->o.grace);
+    }
+    track_used(c, t, seen, slot);
+    k->is_held = judge(k->held, k->num_held, k->is_held, c->o.held_on, c->o.held_off) && k->num_held;
+    k->is_full = judge(k->used, k->num_used, k->is_full, c->o.full, c->o.full - 0.05) && k->num_used;
+    k->h = middle(k->held, k->num_held);
+    k->u = middle(k->used, k->num_used);
+    k->lost_bps = isnan(k->h) ? 0 : k->h * (float)tele_capacity(t, slot);
+}
+
+static void track_all(struct congest *c, const struct tele_table *t)
+{
+    struct seen *seen = xcalloc(t->num ? t->num : 1, sizeof(*seen));
+    for (uint32_t i = 0; i < t->num; i++) {
+        struct tele_use u;
+        tele_use(t, i, &u);
+        seen[i] = (struct seen){(float)u.held, (float)u.xmit_used, (float)u.rcv_used};
+    }
+    c->totals = (struct congest_totals){0};
+    for (uint32_t i = 0; i < t->num; i++) {
+        const struct tele_port *p = &t->port[i];
+        struct congest_track *k = &c->track[i];
+        if (!p->up || p->port == ID_NONE) { // what it was says nothing of what it will be
+            *k = (struct congest_track){
+                .held_age = CONGEST_NEVER, .used_age = CONGEST_NEVER, .h = NAN, .u = NAN};
+            continue;
+        }
+        track_port(c, t, seen, i);
+        c->totals.unread += p->unread != TELE_READ;
+        c->totals.held += k->is_held;
+        if (k->is_held)
+            c->totals.lost_bps += k->lost_bps;
+    }
+    free(seen);
+}
+
+static int by_lost(const void *a, const void *b)
+{
+    const struct congest_tree *x = *(struct congest_tree *const *)a, *y = *(struct congest_tree *const *)b;
+    if (!x->missed != !y->missed)
+        return x->missed ? 1 : -1;
+    if (x->lost_bps != y->lost_bps)
+        return x->lost_bps < y->lost_bps ? 1 : -1;
+    return x->root < y->root ? -1 : x->root > y->root;
+}
+
+// A tree is the one that had the same root; one that is not seen stays for its grace as it was.
+static void keep_identity(struct congest *c, struct congest_tree **now, uint32_t n, int64_t time)
+{
+    struct congest_tree **all = xcalloc(n + c->num_trees + 1, sizeof(*all));
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        now[i]->id = 0;
+        now[i]->since = time;
+        now[i]->sweeps = 1;
+        for (uint32_t k = 0; k < c->num_trees && !now[i]->id; k++)
+            if (c->tree[k] && c->tree[k]->root == now[i]->root) {
+                now[i]->id = c->tree[k]->id;
+                now[i]->since = c->tree[k]->since;
+                now[i]->sweeps = c->tree[k]->sweeps + 1;
+                congest_tree_free(c->tree[k]);
+                c->tree[k] = NULL;
+            }
+        if (!now[i]->id)
+            now[i]->id = c->next_id++;
+        all[num++] = now[i];
+    }
+    for (uint32_t k = 0; k < c->num_trees; k++) {
+        if (c->tree[k] && ++c->tree[k]->missed <= c->o.grace)
+            all[num++] = c->tree[k];
+        else if (c->tree[k])
+            congest_tree_free(c->tree[k]);
+    }
+    free(c->tree);
+    free(now);
+    qsort(all, num, sizeof(*all), by_lost);
+    c->tree = all;
+    c->num_trees = num;
+}
+
+void congest_feed(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
+                  const struct fabric_groups *groups, int64_t now)
+{
+    track_room(c, t->num);
+    congest_routes_set(&c->routes, t, tables, groups);
+    track_all(c, t);
+    c->t = t;
+    congest_graph_make(c);
+    struct congest_tree **trees;
+    uint32_t n = congest_trees_make(c, &trees);
+    keep_identity(c, trees, n, now);
+    memset(c->in_tree, 0, c->num * sizeof(*c->in_tree));
+    for (uint32_t i = c->num_trees; i-- > 0;) {
+        const struct congest_tree *x = c->tree[i];
+        for (uint32_t k = 0; k < x->num_members && !x->missed; k++)
+            c->in_tree[x->member[k].slot] = x->id;
+        if (!x->missed)
+            c->in_tree[x->root] = x->id;
+    }
+    c->t = NULL;
+}
+
+uint32_t congest_trees(const struct congest *c, const struct congest_tree *const **ret)
+{
+    *ret = (const struct congest_tree *const *)c->tree;
+    return c->num_trees;
+}
+
+const struct congest_tree *congest_tree_by_id(const struct congest *c, uint64_t id)
+{
+    for (uint32_t i = 0; i < c->num_trees; i++)
+        if (c->tree[i]->id == id)
+            return c->tree[i];
+    return NULL;
+}
+
+void congest_totals(const struct congest *c, struct congest_totals *ret)
+{
+    *ret = c->totals;
+}

@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who waits for whom. Vertices are ports' directions out: those that wait ("held"), those that are full, and
+// those of which it is not known although a waiting port's routes lead there. An edge leads from a waiting
+// port a->b to ports of b by which routes take on what comes over it.
+//
+// Which of them it waits for cannot be read anywhere, so its wait is divided (edge.share) by how much each of
+// them may hold others up (press, 0..1):
+//   - one that waits itself: the share of time for which it does. Behind it packets stand for at least as
+//     long.
+//   - one that does not: the mean queue of a server as busy (M/D/1, Pollaczek and Khinchine: r^2 / 2 (1 -
+//   r)),
+//     of that at 99 % use. Ports far from full take their small part too (open): under even load all of a
+//     switch's ports explain a wait together, and none is its root.
+//   - a full one only as far as its bytes come from ports that wait, or may (balance): when one that does not
+//     wait feeds it freely, it holds nobody up. It is busy, which is no fault.
+// Ports behind a waiting one together explain no more of its time than they are blocked themselves (union
+// bound); what is left is put on ports that were not read (fit), else it ends at the waiting port itself.
+//
+// A port that was not read fits by what it would explain (fit): those that wait and lead to it, of all that
+// wait upstream of it; and, where routes go on behind it, by how much what is behind it presses.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+#include "telemetry/congest_priv.h"
+
+#define MAX_HELD 4096 // of those that wait most; beyond it, a fabric is one jam
+#define MAX_VERTICES 65536
+#define COVERED 0.6     // explained by what was read: what was not read is not looked at
+#define FULL_QUEUE 50.0 // r^2 / 2 (1 - r) at 0.99
+#define PRIOR 0.02      // that a port of which nothing is known waits
+#define STUCK_HELD 0.5  // a circle in which nothing moves: waits so much …
+#define STUCK_USED 0.01 // … and carries no more
+
+double congest_pressure(double used)
+{
+    if (!(used > 0))
+        return 0;
+    double r = used < 0.99 ? used : 0.99, q = r * r / (2 * (1 - r)) / FULL_QUEUE;
+    return q < 1 ? q : 1;
+}
+
+void congest_graph_free(struct congest_graph *g)
+{
+    free(g->v);
+    free(g->e);
+    free(g->by_order);
+    free(g->into);
+    free(g->first_into);
+    free(g->cycle);
+    *g = (struct congest_graph){0};
+}
+
+// --- vertices and edges ---
+
+static uint32_t vertex_add(struct congest *c, uint32_t slot, enum congest_vertex_type type)
+{
+    struct congest_graph *g = &c->g;
+    if (c->vertex[slot] != ID_NONE)
+        return c->vertex[slot];
+    if (g->num_v == MAX_VERTICES)
+        return ID_NONE;
+    if (g->num_v == g->cap_v) {
+        g->cap_v = g->cap_v ? g->cap_v * 2 : 256;
+        g->v = xreallocarray(g->v, g->cap_v, sizeof(*g->v));
+    }
+    const struct congest_track *k = &c->track[slot];
+    g->v[g->num_v] = (struct congest_vertex){
+        .slot = slot,
+        .type = type,
+        .end = congest_switch_behind(&c->routes, c->t, slot) == ID_NONE,
+        .h = k->h,
+        .u = k->u,
+        .lost = type == VERTEX_HELD ? k->lost_bps : 0,
+        .order = ID_NONE,
+    };
+    return c->vertex[slot] = g->num_v++;
+}
+
+static void edge_add(struct congest_graph *g, uint32_t from, uint32_t to)
+{
+    if (to == ID_NONE || to == from)
+        return;
+    if (g->num_e == g->cap_e) {
+        g->cap_e = g->cap_e ? g->cap_e * 2 : 1024;
+        g->e = xreallocarray(g->e, g->cap_e, sizeof(*g->e));
+    }
+    g->e[g->num_e++] = (struct congest_edge){.to = to};
+    g->v[from].num_edges++;
+}
+
+static bool leads_by(struct congest *c, uint32_t slot, unsigned num)
+{
+    const struct congest_ways *w = congest_ways(&c->routes, c->t, slot);
+    for (uint32_t i = 0; w && i < w->num; i++)
+        if (w->way[i].num == num)
+            return true;
+    return false;
+}
+
+// Share of a full port's bytes that can come from ports that wait, or of which it is not known.
+static float balance(struct congest *c, uint32_t slot)
+{
+    uint32_t sw = congest_switch_of(&c->routes, c->t, slot);
+    if (sw == ID_NONE)
+        return 0; // an adapter that sends all it can
+    const struct node *n = fabric_switch(c->routes.fabric, sw);
+    double waiting = 0, out = c->track[slot].u * tele_capacity(c->t, slot);
+    for (unsigned i = 1; i <= n->num_ports; i++) {
+        uint32_t in = congest_slot_at(&c->routes, sw, i);
+        in = in == TELE_SLOT_NONE ? in : c->t->port[in].peer;
+        if (in >= c->t->num || i == c->t->port[slot].num)
+            continue;
+        const struct congest_track *k = &c->track[in];
+        double used = isnan(k->u) ? 1 - (isnan(k->h) ? 0 : k->h) : k->u;
+        if ((k->is_held && leads_by(c, in, c->t->port[slot].num)) || isnan(k->h))
+            waiting += used * tele_capacity(c->t, in);
+    }
+    return out > 0 ? (float)fmin(1, waiting / out) : 0;
+}
+
+static bool is_unread(const struct congest *c, uint32_t slot)
+{
+    return isnan(c->track[slot].h);
+}
+
+// What those that were read explain of the time that v waits.
+static double add_read(struct congest *c, uint32_t v, const struct congest_ways *w, uint32_t sw)
+{
+    double bound = 0, open = 0;
+    for (uint32_t i = 0; w && i < w->num; i++) {
+        uint32_t to = congest_slot_at(&c->routes, sw, w->way[i].num);
+        if (to == TELE_SLOT_NONE)
+            continue;
+        const struct congest_track *k = &c->track[to];
+        if (k->is_held) {
+            edge_add(&c->g, v, vertex_add(c, to, VERTEX_HELD));
+            bound += k->h;
+        } else if (k->is_full) {
+            bool is_new = c->vertex[to] == ID_NONE;
+            uint32_t x = vertex_add(c, to, VERTEX_FULL);
+            if (x != ID_NONE && is_new)
+                c->g.v[x].balance = balance(c, to);
+            if (x != ID_NONE)
+                bound += c->g.v[x].balance;
+            edge_add(&c->g, v, x);
+        } else {
+            open += congest_pressure(k->u);
+        }
+    }
+    c->g.v[v].open = (float)open;
+    return bound + open;
+}
+
+static void add_unread(struct congest *c, uint32_t v, const struct congest_ways *w, uint32_t sw)
+{
+    for (uint32_t i = 0; w && i < w->num; i++) {
+        uint32_t to = congest_slot_at(&c->routes, sw, w->way[i].num);
+        if (to != TELE_SLOT_NONE && is_unread(c, to) && !c->track[to].is_full)
+            edge_add(&c->g, v, vertex_add(c, to, VERTEX_UNREAD));
+    }
+}
+
+// Vertices grow while they are walked over.
+static void grow(struct congest *c)
+{
+    struct congest_graph *g = &c->g;
+    for (uint32_t i = 0; i < g->num_v; i++) {
+        g->v[i].edge = g->num_e;
+        uint32_t sw = congest_switch_behind(&c->routes, c->t, g->v[i].slot);
+        if (g->v[i].type == VERTEX_FULL || sw == ID_NONE)
+            continue;
+        const struct congest_ways *w = congest_ways(&c->routes, c->t, g->v[i].slot);
+        double h = isnan(g->v[i].h) ? STUCK_HELD : g->v[i].h;
+        if (add_read(c, i, w, sw) < COVERED * h)
+            add_unread(c, i, w, sw);
+    }
+}
+
+struct held {
+    uint32_t slot;
+    double lost;
+};
+static int by_lost(const void *a, const void *b)
+{
+    const struct held *x = a, *y = b;
+    if (x->lost != y->lost)
+        return x->lost < y->lost ? 1 : -1;
+    return x->slot < y->slot ? -1 : 1;
+}
+
+static void add_held(struct congest *c)
+{
+    struct held *h = xcalloc(c->t->num + 1, sizeof(*h));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->t->num; i++)
+        if (c->track[i].is_held)
+            h[n++] = (struct held){i, c->track[i].lost_bps};
+    if (n > MAX_HELD)
+        qsort(h, n, sizeof(*h), by_lost);
+    for (uint32_t i = 0; i < n && i < MAX_HELD; i++)
+        vertex_add(c, h[i].slot, VERTEX_HELD);
+    free(h);
+}
+
+// --- order; circles ---
+
+// Depth first, without recursion: ways are as long as somebody's tables make them. Edges that close a circle
+// are cut.
+static void set_order(struct congest_graph *g)
+{
+    enum { NEW, OPEN, DONE };
+    uint8_t *state = xcalloc(g->num_v + 1, 1);
+    uint32_t *stack = xcalloc(g->num_v + 1, sizeof(*stack)), *at = xcalloc(g->num_v + 1, sizeof(*at));
+    uint32_t order = 0;
+    g->by_order = xreallocarray(g->by_order, g->num_v + 1, sizeof(*g->by_order));
+    for (uint32_t s = 0; s < g->num_v; s++) {
+        uint32_t depth = 0;
+        if (state[s] == NEW) {
+            state[s] = OPEN;
+            stack[depth++] = s;
+        }
+        while (depth) {
+            uint32_t v = stack[depth - 1];
+            struct congest_vertex *x = &g->v[v];
+            if (at[v] == x->num_edges) {
+                state[v] = DONE;
+                g->by_order[order] = v;
+                x->order = order++;
+                depth--;
+                continue;
+            }
+            struct congest_edge *e = &g->e[x->edge + at[v]++];
+            if (e->to != ID_NONE && state[e->to] == OPEN) {
+                e->to = ID_NONE;
+            } else if (e->to != ID_NONE && state[e->to] == NEW) {
+                state[e->to] = OPEN;
+                stack[depth++] = e->to;
+            }
+        }
+    }
+    free(state);
+    free(stack);
+    free(at);
+}
+
+static void set_reverse(struct congest_graph *g)
+{
+    g->first_into = xreallocarray(g->first_into, g->num_v + 2, sizeof(uint32_t));
+    g->into = xreallocarray(g->into, g->num_e + 1, sizeof(uint32_t));
+    memset(g->first_into, 0, (g->num_v + 2) * sizeof(uint32_t));
+    for (uint32_t i = 0; i < g->num_e; i++)
+        if (g->e[i].to != ID_NONE)
+            g->first_into[g->e[i].to + 2]++;
+    for (uint32_t i = 0; i < g->num_v; i++)
+        g->first_into[i + 2] += g->first_into[i + 1];
+    for (uint32_t v = 0; v < g->num_v; v++)
+        for (uint32_t k = g->v[v].edge; k < g->v[v].edge + g->v[v].num_edges; k++)
+            if (g->e[k].to != ID_NONE)
+                g->into[g->first_into[g->e[k].to + 1]++] = v;
+}
+
+static bool may_be_stuck(const struct congest_vertex *v)
+{
+    if (v->type == VERTEX_FULL || v->end)
+        return false;
+    return (isnan(v->h) || v->h >= STUCK_HELD) && (isnan(v->u) || v->u <= STUCK_USED);
+}
+
+struct tarjan {
+    struct congest_graph *g;
+    uint32_t *index, *low, *stack, *call, *at, *set; // set: of each vertex, ID_NONE before it is closed
+    uint32_t next, depth, calls, sets;
+};
+
+static void tarjan_close(struct tarjan *t, uint32_t v)
+{
+    uint32_t w;
+    do {
+        w = t->stack[--t->depth];
+        t->set[w] = t->sets;
+    } while (w != v);
+    t->sets++;
+}
+
+static void tarjan_open(struct tarjan *t, uint32_t v)
+{
+    t->index[v] = t->low[v] = t->next++;
+    t->stack[t->depth++] = v;
+    t->call[t->calls++] = v;
+}
+
+static void tarjan_from(struct tarjan *t, uint32_t s)
+{
+    tarjan_open(t, s);
+    while (t->calls) {
+        uint32_t v = t->call[t->calls - 1];
+        const struct congest_vertex *x = &t->g->v[v];
+        if (t->at[v] == x->num_edges) {
+            t->calls--;
+            if (t->low[v] == t->index[v])
+                tarjan_close(t, v);
+            if (t->calls && t->low[v] < t->low[t->call[t->calls - 1]])
+                t->low[t->call[t->calls - 1]] = t->low[v];
+            continue;
+        }
+        uint32_t to = t->g->e[x->edge + t->at[v]++].to;
+        if (!may_be_stuck(&t->g->v[to]))
+            continue;
+        if (t->index[to] == ID_NONE)
+            tarjan_open(t, to);
+        else if (t->set[to] == ID_NONE && t->index[to] < t->low[v])
+            t->low[v] = t->index[to];
+    }
+}
+
+// The shortest circle through s within its set.
+static uint32_t circle(const struct congest_graph *g, const uint32_t *set, uint32_t s, uint32_t *ret)
+{
+    uint32_t *from = xmalloc((g->num_v + 1) * sizeof(*from)), *queue = xcalloc(g->num_v + 1, sizeof(*queue));
+    memset(from, 0xff, (g->num_v + 1) * sizeof(*from));
+    uint32_t head = 0, tail = 0, n = 0, last = ID_NONE;
+    queue[tail++] = s;
+    while (head < tail && last == ID_NONE) {
+        uint32_t v = queue[head++];
+        for (uint32_t k = g->v[v].edge; k < g->v[v].edge + g->v[v].num_edges && last == ID_NONE; k++) {
+            uint32_t to = g->e[k].to;
+            if (to == s) {
+                last = v;
+            } else if (set[to] == set[s] && from[to] == ID_NONE) {
+                from[to] = v;
+                queue[tail++] = to;
+            }
+        }
+    }
+    for (uint32_t v = last; v != ID_NONE; v = v == s ? ID_NONE : from[v])
+        ret[n++] = v;
+    for (uint32_t i = 0; i < n / 2; i++) { // from s on
+        uint32_t x = ret[i];
+        ret[i] = ret[n - 1 - i];
+        ret[n - 1 - i] = x;
+    }
+    free(from);
+    free(queue);
+    return n;
+}
+
+// A set of ports that wait for each other: most of them must be known to. The largest is the one that is
+// shown; its first port, by slot, stands for it.
+static void choose_stuck(struct congest_graph *g, const uint32_t *set, uint32_t sets)
+{
+    uint32_t *all = xcalloc(sets + 1, sizeof(*all)), *known = xcalloc(sets + 1, sizeof(*known));
+    uint32_t best = ID_NONE, first = ID_NONE;
+    for (uint32_t v = 0; v < g->num_v; v++)
+        if (set[v] != ID_NONE) {
+            all[set[v]]++;
+            known[set[v]] += g->v[v].type == VERTEX_HELD;
+        }
+    for (uint32_t s = 0; s < sets; s++)
+        if (all[s] > 1 && known[s] * 2 > all[s] && (best == ID_NONE || all[s] > all[best]))
+            best = s;
+    for (uint32_t v = 0; v < g->num_v && best != ID_NONE; v++)
+        if (set[v] == best && g->v[v].type == VERTEX_HELD &&
+            (first == ID_NONE || g->v[v].slot < g->v[first].slot))
+            first = v;
+    if (first != ID_NONE) {
+        g->cycle = xreallocarray(g->cycle, g->num_v + 1, sizeof(*g->cycle));
+        g->num_cycle = circle(g, set, first, g->cycle);
+        for (uint32_t v = 0; v < g->num_v; v++)
+            g->v[v].stuck = set[v] == best;
+    }
+    free(all);
+    free(known);
+}
+
+static void find_stuck(struct congest_graph *g)
+{
+    uint32_t n = g->num_v + 1;
+    struct tarjan t = {.g = g};
+    uint32_t *room = xmalloc(6 * (size_t)n * sizeof(*room));
+    memset(room, 0xff, 6 * (size_t)n * sizeof(*room));
+    t.index = room, t.low = room + n, t.stack = room + 2 * n, t.call = room + 3 * n, t.set = room + 4 * n;
+    t.at = room + 5 * n;
+    memset(t.at, 0, n * sizeof(*t.at));
+    g->num_cycle = 0;
+    for (uint32_t v = 0; v < g->num_v; v++)
+        if (may_be_stuck(&g->v[v]) && t.index[v] == ID_NONE)
+            tarjan_from(&t, v);
+    choose_stuck(g, t.set, t.sets);
+    free(room);
+}
+
+// The stuck set has no end: all its waits end at the port that stands for it.
+static void bind_stuck(struct congest_graph *g)
+{
+    for (uint32_t v = 0; v < g->num_v && g->num_cycle; v++) {
+        if (!g->v[v].stuck)
+            continue;
+        for (uint32_t k = 0; k < g->v[v].num_edges; k++)
+            g->e[g->v[v].edge + k].to = k == 0 && v != g->cycle[0] ? g->cycle[0] : ID_NONE;
+    }
+}
+
+// --- shares ---
+
+// Of those that wait upstream of an unread port, by lost bandwidth: how much leads to it. Adapters' ports
+// lead everywhere and say nothing.
+static float fit_routes(struct congest *c, uint32_t v, uint32_t *mark)
+{
+    struct congest_graph *g = &c->g;
+    struct congest_behind to;
+    congest_behind(&c->routes, c->t, g->v[v].slot, &to);
+    uint32_t *queue = xcalloc(g->num_v + 1, sizeof(*queue)), head = 0, tail = 0;
+    double all = 0, led = 0;
+    queue[tail++] = v;
+    mark[v] = v;
+    while (head < tail) {
+        uint32_t x = queue[head++];
+        for (uint32_t k = g->first_into[x]; k < g->first_into[x + 1]; k++) {
+            uint32_t p = g->into[k];
+            if (mark[p] == v)
+                continue;
+            mark[p] = v;
+            queue[tail++] = p;
+            if (g->v[p].type != VERTEX_HELD || congest_switch_of(&c->routes, c->t, g->v[p].slot) == ID_NONE)
+                continue;
+            all += g->v[p].lost;
+            if (congest_leads(&c->routes, c->t, g->v[p].slot, &to))
+                led += g->v[p].lost;
+        }
+    }
+    free(queue);
+    return all > 0 ? (float)(led / all) : 1;
+}
+
+// A port that received nothing has nobody waiting for it, most often.
+static float fit_used(const struct congest *c, const struct congest_vertex *x)
+{
+    if (isnan(x->u))
+        return x->end ? 0.5F : 0.3F;
+    if (x->end)
+        return x->u > 0 ? 1 : 0.1F;
+    return (float)(x->u >= c->o.full ? 1 : congest_pressure(x->u) + PRIOR);
+}
+
+static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
+{
+    struct congest_graph *g = &c->g;
+    struct congest_vertex *x = &g->v[v];
+    double behind = 0;
+    for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++) {
+        const struct congest_edge *e = &g->e[k];
+        if (e->to == ID_NONE)
+            continue;
+        const struct congest_vertex *y = &g->v[e->to];
+        behind = fmax(behind, y->type == VERTEX_UNREAD ? y->fit / 2 : y->press);
+    }
+    float routes = fit_routes(c, v, mark), own = fit_used(c, x);
+    x->fit = (float)(routes * routes * fmax(own, behind));
+    x->press = (float)(PRIOR * x->fit);
+    // What goes on behind it: as much as is pressed there.
+    x->self = x->end ? 1 : (float)(own / (own + behind));
+}
+
+static void share_out(struct congest_graph *g, struct congest_vertex *x, double h)
+{
+    double press = x->open, bound = x->open, fit = 0, given = 0;
+    for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++) {
+        const struct congest_vertex *y = g->e[k].to == ID_NONE ? NULL : &g->v[g->e[k].to];
+        if (!y)
+            continue;
+        press += y->press;
+        fit += y->type == VERTEX_UNREAD ? y->fit : 0;
+        bound += y->type == VERTEX_HELD ? y->h : y->type == VERTEX_FULL ? y->balance : 0;
+    }
+    double covered = h > 0 ? fmin(1, bound / h) : 1;
+    for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++) {
+        const struct congest_vertex *y = g->e[k].to == ID_NONE ? NULL : &g->v[g->e[k].to];
+        if (!y)
+            continue;
+        double s = press > 0 ? covered * y->press / press : 0;
+        if (y->type == VERTEX_UNREAD && fit > 0)
+            s += (1 - covered) * y->fit / fit;
+        g->e[k].share = (float)(s * (1 - x->self));
+        given += g->e[k].share;
+    }
+    // The part of open ports is nobody's; what is left ends here.
+    double open = press > 0 ? covered * x->open / press * (1 - x->self) : 0;
+    x->self = (float)fmax(0, 1 - given - open);
+}
+
+static void finish_held(struct congest *c, struct congest_vertex *x)
+{
+    struct congest_graph *g = &c->g;
+    x->press = (float)fmax(x->h, x->u >= c->o.full ? congest_pressure(x->u) : 0);
+    if (x->stuck) {
+        x->self = x->num_edges && g->e[x->edge].to != ID_NONE ? 0 : 1;
+        if (!(x->self > 0))
+            g->e[x->edge].share = 1;
+        return;
+    }
+    if (x->end) {
+        x->self = 1;
+        return;
+    }
+    // Full and waiting: while it sends it is itself what others wait for.
+    x->self = x->u >= c->o.full ? x->u / (x->u + x->h) : 0;
+    share_out(g, x, x->h);
+}
+
+static void set_shares(struct congest *c)
+{
+    struct congest_graph *g = &c->g;
+    uint32_t *mark = xmalloc((g->num_v + 1) * sizeof(*mark));
+    memset(mark, 0xff, (g->num_v + 1) * sizeof(*mark));
+    for (uint32_t i = 0; i < g->num_v; i++) {
+        struct congest_vertex *x = &g->v[g->by_order[i]];
+        switch (x->type) {
+        case VERTEX_HELD:
+            finish_held(c, x);
+            break;
+        case VERTEX_FULL:
+            x->press = (float)congest_pressure(x->u) * x->balance * x->balance;
+            x->self = 1;
+            break;
+        case VERTEX_UNREAD:
+            finish_unread(c, g->by_order[i], mark);
+            if (!x->end)
+                share_out(g, x, 0);
+            break;
+        }
+    }
+    free(mark);
+}
+
+// Lost bandwidth runs down the edges and stays where it ends.
+static void run_down(struct congest_graph *g)
+{
+    double *mass = xcalloc(g->num_v + 1, sizeof(*mass));
+    g->lost = 0;
+    for (uint32_t i = g->num_v; i-- > 0;) {
+        struct congest_vertex *x = &g->v[g->by_order[i]];
+        double m = mass[g->by_order[i]] + x->lost;
+        g->lost += x->lost;
+        x->ends = m * x->self;
+        for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++)
+            if (g->e[k].to != ID_NONE)
+                mass[g->e[k].to] += m * g->e[k].share;
+    }
+    free(mass);
+}
+
+void congest_graph_make(struct congest *c)
+{
+    struct congest_graph *g = &c->g;
+    for (uint32_t i = 0; i < g->num_v; i++)
+        c->vertex[g->v[i].slot] = ID_NONE;
+    g->num_v = g->num_e = 0;
+    add_held(c);
+    grow(c);
+    find_stuck(g);
+    bind_stuck(g);
+    set_order(g);
+    set_reverse(g);
+    set_shares(c);
+    run_down(g);
+}

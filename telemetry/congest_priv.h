@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// For telemetry/congest*.c only; see congest.c.
+#ifndef WEFT_TELEMETRY_CONGEST_PRIV_H
+#define WEFT_TELEMETRY_CONGEST_PRIV_H
+
+#include "telemetry/congest.h"
+#include "telemetry/rate.h"
+
+#define CONGEST_SAMPLES 3
+#define CONGEST_NEVER 255
+
+struct congest_track {                                  // of a slot, over sweeps
+    int64_t held_at, used_at, far_at;                   // readings that the newest samples are of
+    float held[CONGEST_SAMPLES], used[CONGEST_SAMPLES]; // newest first
+    uint8_t num_held, num_used;
+    uint8_t held_age, used_age; // sweeps since the newest sample; CONGEST_NEVER: none that counts
+    bool is_held, is_full;
+    float h, u; // the middle ones; NAN: not known
+    float lost_bps;
+};
+
+// --- routes (congest_ways.c) ---
+struct congest_way { // out of the switch that a port leads to, for what comes in over it
+    uint8_t num;
+    uint16_t dests; // LIDs; 0xffff: so many or more
+};
+struct congest_ways {
+    uint32_t num;
+    struct congest_way way[];
+};
+struct congest_routes {
+    const struct fabric *fabric; // references are held: what is kept is of these
+    const struct fabric_tables *tables;
+    const struct fabric_groups *groups;
+    uint32_t *slot_of;        // [port index]
+    struct congest_ways **at; // [slot]
+    uint32_t num_at;
+    uint32_t *first_lid; // groups only: LIDs by the switch where they hang, [switch] .. [switch + 1]
+    uint16_t *lid;
+    uint32_t made; // ways made since the last congest_routes_set()
+};
+// Forgets what is of other routes. tables must be of the fabric, else they count as not known.
+void congest_routes_set(struct congest_routes *r, const struct tele_table *t,
+                        const struct fabric_tables *tables, const struct fabric_groups *groups);
+void congest_routes_done(struct congest_routes *r);
+// Dense number of the switch that the port leads to, or that it is of; ID_NONE.
+uint32_t congest_switch_behind(const struct congest_routes *r, const struct tele_table *t, uint32_t slot);
+uint32_t congest_switch_of(const struct congest_routes *r, const struct tele_table *t, uint32_t slot);
+uint32_t congest_slot_at(const struct congest_routes *r, uint32_t sw, unsigned num);
+// By which ports of the switch behind it what comes over this port goes on. NULL: no switch, or no routes.
+const struct congest_ways *congest_ways(struct congest_routes *r, const struct tele_table *t, uint32_t slot);
+
+#define CONGEST_DESTS 256
+struct congest_behind { // destinations behind a port: some of them when they are many
+    uint32_t slot, sw;  // the port; its switch, ID_NONE: an adapter's
+    uint8_t num;
+    uint32_t num_lids;
+    uint16_t lid[CONGEST_DESTS];
+};
+void congest_behind(const struct congest_routes *r, const struct tele_table *t, uint32_t slot,
+                    struct congest_behind *ret);
+// Whether routes lead from the port through the other one.
+bool congest_leads(const struct congest_routes *r, const struct tele_table *t, uint32_t slot,
+                   const struct congest_behind *to);
+
+// --- graph (congest_graph.c) ---
+enum congest_vertex_type {
+    VERTEX_HELD,
+    VERTEX_FULL,   // carries what it can; does not wait itself
+    VERTEX_UNREAD, // whether it waits is not known
+};
+struct congest_edge {
+    uint32_t to;
+    float share; // of the waiting port's wait
+};
+struct congest_vertex {
+    uint32_t slot;
+    enum congest_vertex_type type;
+    bool end;      // leads to an end node
+    bool stuck;    // of a circle in which nothing moves
+    float h, u;    // NAN: not known
+    float press;   // how much it holds others up, 0..1
+    float open;    // the same of ports behind it that neither wait nor are full, summed
+    float fit;     // UNREAD: how well it fits those that wait, 0..1
+    float balance; // FULL: share of its traffic that comes from ports that wait, or may
+    float self;    // share of what leads here that ends here
+    double lost;   // bytes/s
+    double ends;   // lost bytes/s of all ports that end here
+    uint32_t edge, num_edges;
+    uint32_t order; // those behind it have smaller ones
+};
+struct congest_graph {
+    struct congest_vertex *v;
+    uint32_t num_v, cap_v;
+    struct congest_edge *e;
+    uint32_t num_e, cap_e;
+    uint32_t *by_order;          // [order] -> vertex
+    uint32_t *into, *first_into; // reverse edges: vertices
+    uint32_t *cycle, num_cycle;  // vertices of the shortest circle of the largest stuck set
+    double lost;                 // of all that wait
+};
+
+struct congest {
+    struct congest_opts o;
+    struct congest_routes routes;
+    struct congest_track *track;
+    uint32_t num;
+    const struct tele_table *t; // during a feed only
+    uint32_t *vertex;           // [slot], ID_NONE; of the last feed's graph
+    struct congest_graph g;
+    struct congest_tree **tree; // shown: those of this feed and those in their grace
+    uint32_t num_trees;
+    uint64_t *in_tree; // [slot]: the tree that it is in
+    uint64_t next_id;
+    struct congest_totals totals;
+};
+
+// Mean queue of a server that is busy so much (M/D/1), of that at 99 %: 0..1.
+double congest_pressure(double used);
+void congest_graph_make(struct congest *c);
+void congest_graph_free(struct congest_graph *g);
+// Trees of the graph, most lost bandwidth first; malloc'd, as are their members; without identity.
+uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret);
+void congest_tree_free(struct congest_tree *t);
+
+#endif

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trees: which ends of waits are roots, what kind they are, who is in them.
+//
+// Roots are taken one by one, most lost bandwidth first; what a root explains no other one needs to
+// (explaining away): a port that merely could explain the same waits is not named. So a busy port beside a
+// real root stays unnamed, and two roots that each have waits of their own are two trees.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+#include "telemetry/congest_priv.h"
+
+#define MAX_ROOTS 128    // that are looked at, by lost bandwidth
+#define MEMBER 0.25      // share of a port's wait from which it is in the tree
+#define MOST 0.5         // … and from which nobody else needs to explain it
+#define CLEAR 0.6        // share of its members' waits that a tree must explain
+#define NOTABLE 0.01     // of all lost bandwidth: what explains less is not looked at
+#define UNCLEAR_FROM 0.1 // … and waits that nothing explains are shown from
+#define BALANCED 0.5     // of a full port's bytes come from ports that wait, else it is no root
+#define SPARE 0.7        // siblings that are used less could have carried it
+#define KEEP 1.1         // a root that was one is kept against one that is hardly better
+
+struct upstream {
+    uint32_t vertex, depth;
+    float share; // of its wait: what ends at the root
+};
+struct candidate {
+    uint32_t root, num;
+    struct upstream *up;
+};
+
+static int by_order(const void *a, const void *b)
+{
+    const struct upstream *x = a, *y = b;
+    return x->share < y->share ? -1 : x->share > y->share;
+}
+
+// All that waits upstream of the root; share is the vertex' order until it is computed.
+static void gather(const struct congest_graph *g, struct candidate *x, uint32_t *place)
+{
+    uint32_t cap = 16;
+    x->up = xcalloc(cap, sizeof(*x->up));
+    x->up[x->num++] = (struct upstream){.vertex = x->root, .share = (float)g->v[x->root].order};
+    place[x->root] = 0;
+    for (uint32_t i = 0; i < x->num; i++)
+        for (uint32_t v = x->up[i].vertex, k = g->first_into[v]; k < g->first_into[v + 1]; k++) {
+            uint32_t p = g->into[k];
+            if (place[p] != ID_NONE)
+                continue;
+            if (x->num == cap)
+                x->up = xreallocarray(x->up, cap *= 2, sizeof(*x->up));
+            place[p] = x->num;
+            x->up[x->num++] = (struct upstream){p, x->up[i].depth + 1, (float)g->v[p].order};
+        }
+    qsort(x->up, x->num, sizeof(*x->up), by_order);
+    for (uint32_t i = 0; i < x->num; i++)
+        place[x->up[i].vertex] = i;
+}
+
+static void follow(const struct congest_graph *g, struct candidate *x, uint32_t *place)
+{
+    gather(g, x, place);
+    for (uint32_t i = 0; i < x->num; i++) {
+        const struct congest_vertex *v = &g->v[x->up[i].vertex];
+        float s = x->up[i].vertex == x->root ? v->self : 0;
+        for (uint32_t k = v->edge; k < v->edge + v->num_edges; k++)
+            if (g->e[k].to != ID_NONE && place[g->e[k].to] != ID_NONE)
+                s += g->e[k].share * x->up[place[g->e[k].to]].share;
+        x->up[i].share = s;
+    }
+    for (uint32_t i = 0; i < x->num; i++)
+        place[x->up[i].vertex] = ID_NONE;
+}
+
+struct end {
+    uint32_t vertex, slot;
+    double ends;
+};
+static int by_ends(const void *a, const void *b)
+{
+    const struct end *x = a, *y = b;
+    if (x->ends != y->ends)
+        return x->ends < y->ends ? 1 : -1;
+    return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static uint32_t candidates(const struct congest_graph *g, struct candidate *ret)
+{
+    struct end *v = xcalloc(g->num_v + 1, sizeof(*v));
+    uint32_t n = 0;
+    uint32_t *place = xmalloc((g->num_v + 1) * sizeof(*place));
+    memset(place, 0xff, (g->num_v + 1) * sizeof(*place));
+    for (uint32_t i = 0; i < g->num_v; i++)
+        if (g->v[i].ends > NOTABLE * g->lost)
+            v[n++] = (struct end){i, g->v[i].slot, g->v[i].ends};
+    qsort(v, n, sizeof(*v), by_ends);
+    n = n < MAX_ROOTS ? n : MAX_ROOTS;
+    for (uint32_t i = 0; i < n; i++) {
+        ret[i] = (struct candidate){.root = v[i].vertex};
+        follow(g, &ret[i], place);
+    }
+    free(v);
+    free(place);
+    return n;
+}
+
+// --- kinds ---
+
+static unsigned lanes_of(uint8_t width)
+{
+    static const struct {
+        uint8_t code, lanes;
+    } rows[] = {{8, 12}, {4, 8}, {2, 4}, {16, 2}, {1, 1}};
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (width & rows[i].code)
+            return rows[i].code;
+    return 0;
+}
+
+static uint8_t top_bit(uint8_t x)
+{
+    return x ? (uint8_t)(1U << (31 - __builtin_clz(x))) : 0;
+}
+
+// Below what both ends can; what they can is known only where somebody has read it.
+static bool is_slow(const struct fabric *f, uint32_t port)
+{
+    if (!f || port >= f->num_ports || !port_valid(f->port[port].peer))
+        return false;
+    const struct port_attrs *a = &f->port[port].a, *z = &f->port[f->port[port].peer.i].a;
+    struct port_attrs best = *a;
+    best.fdr10 = 0;
+    best.width_active = (uint8_t)lanes_of(a->width_supported & z->width_supported);
+    best.speed_ext_active = top_bit(a->speed_ext_supported & z->speed_ext_supported);
+    best.speed_active = top_bit(a->speed_supported & z->speed_supported);
+    uint32_t can = port_rate_mbps(&best), does = port_rate_mbps(a);
+    return can && does && does < can;
+}
+
+struct siblings {
+    double sum;
+    uint32_t num;
+};
+
+static void sibling_add(const struct congest *c, uint32_t slot, uint32_t root, struct siblings *s)
+{
+    if (slot >= c->t->num || slot == root || isnan(c->track[slot].u))
+        return;
+    s->sum += c->track[slot].u;
+    s->num++;
+}
+
+// Ports that could carry the same: up, other ports of the switch to that tier; down, other ports into the
+// same switch from that tier; without tiers, parallel cables.
+static double siblings_used(const struct congest *c, uint32_t root)
+{
+    const struct congest_routes *r = &c->routes;
+    uint32_t a = congest_switch_of(r, c->t, root), b = congest_switch_behind(r, c->t, root);
+    struct siblings s = {0};
+    if (a == ID_NONE || b == ID_NONE)
+        return NAN;
+    const struct node *na = fabric_switch(r->fabric, a), *nb = fabric_switch(r->fabric, b);
+    bool tiers = na->tier != TIER_NONE && nb->tier != TIER_NONE, down = tiers && nb->tier < na->tier;
+    const struct node *at = down ? nb : na, *other = down ? na : nb;
+    for (unsigned i = 1; i <= at->num_ports; i++) {
+        uint32_t slot = congest_slot_at(r, at->sw, i), far = slot < c->t->num ? c->t->port[slot].peer : slot;
+        uint32_t peer = slot < c->t->num ? congest_switch_behind(r, c->t, slot) : ID_NONE;
+        if (peer == ID_NONE)
+            continue;
+        const struct node *p = fabric_switch(r->fabric, peer);
+        if (tiers ? p->tier == other->tier : p == other)
+            sibling_add(c, down ? far : slot, root, &s);
+    }
+    return s.num ? s.sum / s.num : NAN;
+}
+
+// What feeds a port, in bytes/s, as far as its waits end there.
+static double fed(const struct congest *c, const struct candidate *x)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < x->num; i++) {
+        const struct congest_vertex *v = &c->g.v[x->up[i].vertex];
+        if (x->up[i].depth == 1 && !isnan(v->u))
+            sum += v->u * tele_capacity(c->t, v->slot) * x->up[i].share;
+    }
+    return sum;
+}
+
+static enum congest_kind end_kind(const struct congest *c, const struct candidate *x, bool slow)
+{
+    const struct congest_vertex *v = &c->g.v[x->root];
+    bool full = v->u >= c->o.full;
+    if (isnan(v->u)) // what it waits it cannot carry; else by what comes
+        full = isnan(v->h) ? fed(c, x) >= c->o.full * tele_capacity(c->t, v->slot) : v->h < 1 - c->o.full;
+    if (!full)
+        return CONGEST_RECEIVER;
+    return slow ? CONGEST_SLOW_LINK : CONGEST_INCAST;
+}
+
+static enum congest_kind kind_of(const struct congest *c, const struct candidate *x, double siblings)
+{
+    const struct congest_vertex *v = &c->g.v[x->root];
+    bool slow = is_slow(c->routes.fabric, c->t->port[v->slot].port);
+    if (v->stuck)
+        return CONGEST_DEADLOCK;
+    if (v->end)
+        return end_kind(c, x, slow);
+    if (slow)
+        return CONGEST_SLOW_LINK;
+    if (v->u < c->o.full)
+        return CONGEST_UNCLEAR;
+    return siblings < SPARE ? CONGEST_IMBALANCE : CONGEST_OVERSUBSCRIBED;
+}
+
+// --- members ---
+
+static int by_depth(const void *a, const void *b)
+{
+    const struct congest_member *x = a, *y = b;
+    if (x->depth != y->depth)
+        return x->depth < y->depth ? -1 : 1;
+    if (x->lost_bps != y->lost_bps)
+        return x->lost_bps < y->lost_bps ? 1 : -1;
+    return x->slot < y->slot ? -1 : 1;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void count_members(const struct congest *c, struct congest_tree *t)
+{
+    uint32_t *sw = xcalloc(t->num_members + 1, sizeof(*sw)), n = 0;
+    for (uint32_t i = 0; i < t->num_members; i++) {
+        uint32_t s = congest_switch_of(&c->routes, c->t, t->member[i].slot);
+        t->num_victims += t->member[i].victim;
+        if (s == ID_NONE)
+            t->num_adapters++;
+        else
+            sw[n++] = s;
+    }
+    qsort(sw, n, sizeof(*sw), by_number);
+    for (uint32_t i = 0; i < n; i++)
+        t->num_switches += i == 0 || sw[i] != sw[i - 1];
+    free(sw);
+}
+
+static void set_members(const struct congest *c, const struct candidate *x, struct congest_tree *t)
+{
+    struct congest_member *m = xcalloc(x->num + 1, sizeof(*m));
+    struct congest_behind root;
+    congest_behind(&c->routes, c->t, t->root, &root);
+    double lost = 0, explained = 0;
+    for (uint32_t i = 0; i < x->num; i++) {
+        const struct congest_vertex *v = &c->g.v[x->up[i].vertex];
+        if (v->type != VERTEX_HELD || (x->up[i].share < MEMBER && v->slot != t->root))
+            continue;
+        lost += v->lost;
+        explained += v->lost * x->up[i].share;
+        m[t->num_members++] = (struct congest_member){
+            .slot = v->slot,
+            .depth = x->up[i].depth,
+            .held = v->h,
+            .used = v->u,
+            .lost_bps = v->lost,
+            .victim = c->routes.tables && !congest_leads(&c->routes, c->t, v->slot, &root),
+        };
+    }
+    qsort(m, t->num_members, sizeof(*m), by_depth);
+    t->member = m;
+    t->explained = lost > 0 ? fmin(1, explained / lost) : 0;
+    count_members(c, t);
+}
+
+// --- one after the other ---
+
+static double gain(const struct congest *c, const struct candidate *x, const double *left)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < x->num; i++)
+        sum += left[x->up[i].vertex] * x->up[i].share;
+    for (uint32_t i = 0; i < c->num_trees; i++)
+        if (c->tree[i]->root == c->g.v[x->root].slot)
+            return sum * KEEP;
+    return sum;
+}
+
+// What it explains most of is its own; of other waits its share.
+static double take(const struct candidate *x, double *left)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < x->num; i++) {
+        double *l = &left[x->up[i].vertex], part = x->up[i].share >= MOST ? *l : *l * x->up[i].share;
+        sum += part;
+        *l -= part;
+    }
+    return sum;
+}
+
+static bool may_be_root(const struct congest_vertex *v)
+{
+    return v->type != VERTEX_FULL || v->balance >= BALANCED;
+}
+
+static void set_cycle(const struct congest *c, struct congest_tree *t)
+{
+    uint32_t *slot = xcalloc(c->g.num_cycle + 1, sizeof(*slot));
+    for (uint32_t i = 0; i < c->g.num_cycle; i++)
+        slot[i] = c->g.v[c->g.cycle[i]].slot;
+    t->cycle = slot;
+    t->num_cycle = c->g.num_cycle;
+}
+
+// second: the one that would come next, had this one not been taken; NULL.
+static struct congest_tree *make_tree(const struct congest *c, const struct candidate *x, double taken,
+                                      const struct candidate *second)
+{
+    const struct congest_vertex *v = &c->g.v[x->root];
+    struct congest_tree *t = xcalloc(1, sizeof(*t));
+    t->root = v->slot;
+    t->root_read = v->type == VERTEX_HELD || !isnan(v->h);
+    t->held = v->h;
+    t->used = v->u;
+    t->lost_bps = taken;
+    t->share = c->g.lost > 0 ? taken / c->g.lost : 0;
+    t->siblings_used = siblings_used(c, v->slot);
+    t->second_root = TELE_SLOT_NONE;
+    set_members(c, x, t);
+    t->kind = kind_of(c, x, t->siblings_used);
+    bool seen = t->kind == CONGEST_DEADLOCK || (v->type == VERTEX_HELD && v->end);
+    if (t->explained < CLEAR && !seen)
+        t->kind = CONGEST_UNCLEAR;
+    if (t->kind == CONGEST_DEADLOCK)
+        set_cycle(c, t);
+    if (t->kind == CONGEST_UNCLEAR && second)
+        t->second_root = c->g.v[second->root].slot;
+    return t;
+}
+
+static struct candidate *best_of(const struct congest *c, struct candidate *x, uint32_t n, const double *left,
+                                 const struct candidate *but)
+{
+    struct candidate *best = NULL;
+    double most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        double g = &x[i] == but || !may_be_root(&c->g.v[x[i].root]) ? 0 : gain(c, &x[i], left);
+        if (g > most) {
+            most = g;
+            best = &x[i];
+        }
+    }
+    return best;
+}
+
+// Waits that nothing explains are worth a line when they are many.
+static bool worth_showing(const struct congest *c, const struct congest_tree *t)
+{
+    if (t->kind == CONGEST_UNCLEAR)
+        return t->share >= UNCLEAR_FROM;
+    return t->share >= NOTABLE && t->lost_bps >= c->o.held_on / 2 * tele_capacity(c->t, t->root);
+}
+
+uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
+{
+    struct candidate *x = xcalloc(MAX_ROOTS, sizeof(*x));
+    struct congest_tree **tree = xcalloc(MAX_ROOTS + 1, sizeof(struct congest_tree *));
+    double *left = xcalloc(c->g.num_v + 1, sizeof(*left));
+    uint32_t n = candidates(&c->g, x), num = 0;
+    for (uint32_t i = 0; i < c->g.num_v; i++)
+        left[i] = c->g.v[i].lost;
+    for (uint32_t i = 0; i < n; i++) {
+        struct candidate *best = best_of(c, x, n, left, NULL);
+        if (!best || gain(c, best, left) < NOTABLE * c->g.lost)
+            break;
+        struct candidate *second = best_of(c, x, n, left, best);
+        struct congest_tree *t = make_tree(c, best, take(best, left), second);
+        if (worth_showing(c, t))
+            tree[num++] = t;
+        else
+            congest_tree_free(t);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        free(x[i].up);
+    free(x);
+    free(left);
+    *ret = tree;
+    return num;
+}

@@ -1,0 +1,679 @@
+// SPDX-License-Identifier: Apache-2.0
+// Congestion trees of cases made by hand: four leaves of four hosts under two spines, chains, a ring.
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+#include "tests/unit/telemetry/congest_rig.h"
+
+#define LEAVES 4
+#define SPINES 2
+#define HOSTS 4
+
+static char *leaf(unsigned i)
+{
+    static char name[4][16];
+    static unsigned k;
+    k = (k + 1) % 4;
+    snprintf(name[k], sizeof(name[k]), "leaf%u", i);
+    return name[k];
+}
+
+static char *spine(unsigned i)
+{
+    static char name[4][16];
+    static unsigned k;
+    k = (k + 1) % 4;
+    snprintf(name[k], sizeof(name[k]), "spine%u", i);
+    return name[k];
+}
+
+static char *host(unsigned l, unsigned h)
+{
+    static char name[4][24];
+    static unsigned k;
+    k = (k + 1) % 4;
+    snprintf(name[k], sizeof(name[k]), "h%u-%u mlx5_0", l, h);
+    return name[k];
+}
+
+static void two_levels(struct congest_rig *r)
+{
+    struct rig b;
+    node_id l[LEAVES], s[SPINES];
+    rig_start(&b);
+    for (unsigned i = 0; i < SPINES; i++)
+        s[i] = rig_switch(&b, 40, spine(i));
+    for (unsigned i = 0; i < LEAVES; i++) {
+        l[i] = rig_switch(&b, 40, leaf(i));
+        for (unsigned k = 0; k < HOSTS; k++)
+            rig_cable(&b, l[i], rig_ca(&b, 1, host(i, k)));
+        for (unsigned k = 0; k < SPINES; k++)
+            rig_cable(&b, l[i], s[k]);
+    }
+    const struct fabric *f = rig_done(&b);
+    congest_rig_new(r, f, rig_route(f, ROUTE_UPDN));
+}
+
+// By which spine the leaf reaches a host.
+static unsigned spine_for(const struct congest_rig *r, unsigned l, const char *to)
+{
+    uint32_t dest = congest_rig_to(r, to, to[1] == '0' ? "leaf0" : leaf((unsigned)(to[1] - '0')));
+    uint16_t lid = r->f->port[r->t.port[dest].port].a.lid;
+    for (unsigned k = 0; k < SPINES; k++) {
+        uint32_t up = congest_rig_to(r, leaf(l), spine(k));
+        const struct node *n = fabric_by_guid(r->f, r->t.port[up].node_guid);
+        if (tables_port(r->tables, n->sw, lid) == r->t.port[up].num)
+            return k;
+    }
+    fail_msg("no way from leaf%u to %s", l, to);
+    return 0;
+}
+
+// All that is on the way from h<l>-<h> to `to` waits.
+static void hold_way(struct congest_rig *r, unsigned l, unsigned h, const char *to, double used, double held)
+{
+    unsigned far = (unsigned)(to[1] - '0'), k = spine_for(r, l, to);
+    uint32_t down = congest_rig_to(r, spine(k), leaf(far));
+    congest_rig_set(r, congest_rig_to(r, host(l, h), leaf(l)), used, held / 4);
+    congest_rig_set(r, congest_rig_to(r, leaf(l), spine(k)), used, held / 2);
+    congest_rig_set(r, down, r->used[down] + used, held);
+}
+
+static const struct congest_tree *tree_at(const struct congest_rig *r, uint32_t root)
+{
+    const struct congest_tree *const *t;
+    uint32_t n = congest_trees(r->c, &t);
+    for (uint32_t i = 0; i < n; i++)
+        if (t[i]->root == root)
+            return t[i];
+    return NULL;
+}
+
+static const struct congest_tree *only(const struct congest_rig *r)
+{
+    const struct congest_tree *const *t;
+    assert_int_equal(congest_trees(r->c, &t), 1);
+    return t[0];
+}
+
+static bool has_member(const struct congest_tree *t, uint32_t slot, unsigned *ret_depth, bool *ret_victim)
+{
+    for (uint32_t i = 0; i < t->num_members; i++)
+        if (t->member[i].slot == slot) {
+            *ret_depth = t->member[i].depth;
+            *ret_victim = t->member[i].victim;
+            return true;
+        }
+    return false;
+}
+
+// --- receivers and incast ---
+
+static uint32_t slow_receiver(struct congest_rig *r)
+{
+    uint32_t root = congest_rig_to(r, "leaf0", host(0, 1));
+    for (unsigned l = 1; l < 4; l++)
+        hold_way(r, l, 0, host(0, 1), 0.1, 0.7);
+    congest_rig_set(r, root, 0.2, 0.79);
+    return root;
+}
+
+static void test_receiver(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    // One more host behind leaf 1 sends elsewhere by another spine, and waits for nobody here.
+    congest_rig_feed(&r);
+    const struct congest_tree *const *none;
+    assert_int_equal(congest_trees(r.c, &none), 0); // one sample says nothing yet
+    congest_rig_feed(&r);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_int_equal(t->kind, CONGEST_RECEIVER);
+    assert_true(t->root_read);
+    assert_float_equal(t->held, 0.79, 0.01);
+    assert_float_equal(t->used, 0.2, 0.01);
+    assert_true(t->explained > 0.95);
+    assert_true(t->share > 0.95);
+    assert_int_equal(t->num_adapters, 3);
+    unsigned depth;
+    bool victim;
+    assert_true(has_member(t, root, &depth, &victim));
+    assert_int_equal(depth, 0);
+    assert_true(has_member(t, congest_rig_to(&r, host(2, 0), "leaf2"), &depth, &victim));
+    assert_int_equal(depth, 3);
+    assert_false(victim);
+    struct congest_totals totals;
+    congest_totals(r.c, &totals);
+    assert_int_equal(totals.held, t->num_members);
+    assert_int_equal(totals.unread, 0);
+    assert_float_equal(totals.lost_bps, t->lost_bps, totals.lost_bps * 0.01);
+    congest_rig_free(&r);
+}
+
+static uint32_t incast(struct congest_rig *r)
+{
+    uint32_t root = congest_rig_to(r, "leaf0", host(0, 2));
+    for (unsigned l = 1; l < 3; l++)
+        hold_way(r, l, 1, host(0, 2), 0.33, 0.3);
+    congest_rig_set(r, congest_rig_to(r, host(0, 0), "leaf0"), 0.33, 0.6);
+    congest_rig_set(r, root, 0.98, 0);
+    return root;
+}
+
+static void test_incast(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = incast(&r);
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_int_equal(t->kind, CONGEST_INCAST);
+    assert_true(t->explained > 0.9);
+    assert_true(t->num_members >= 6);
+    assert_true(t->member[0].depth == 1); // the root itself does not wait
+    congest_rig_free(&r);
+}
+
+static void test_two_roots(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t a = slow_receiver(&r), z = congest_rig_to(&r, "leaf3", host(3, 3));
+    // Hosts of the same leaf to one of them: the way is one hop.
+    for (unsigned h = 0; h < 3; h++)
+        congest_rig_set(&r, congest_rig_to(&r, host(3, h), "leaf3"), 0.33, 0.6);
+    congest_rig_set(&r, z, 0.99, 0);
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *ta = tree_at(&r, a), *tz = tree_at(&r, z);
+    assert_non_null(ta);
+    assert_non_null(tz);
+    assert_int_equal(ta->kind, CONGEST_RECEIVER);
+    assert_int_equal(tz->kind, CONGEST_INCAST);
+    assert_true(ta->lost_bps > tz->lost_bps);
+    congest_rig_free(&r);
+}
+
+// A victim sends by the same cables to somebody else.
+static void test_victims(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    unsigned k = spine_for(&r, 1, host(0, 1));
+    // A spine's cable down to another leaf does not lead to the root, yet it waits (with whatever is in front
+    // of it): it must be in no tree of this root.
+    uint32_t other = congest_rig_to(&r, spine(k), "leaf2");
+    congest_rig_set(&r, other, 0.3, 0.03);
+    // Hosts of leaf 1 that send something all wait.
+    uint32_t beside = congest_rig_to(&r, host(1, 3), "leaf1");
+    congest_rig_set(&r, beside, 0.2, 0.2);
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *t = tree_at(&r, root);
+    unsigned depth;
+    bool victim;
+    assert_non_null(t);
+    assert_false(has_member(t, other, &depth, &victim));
+    assert_true(has_member(t, beside, &depth, &victim));
+    congest_rig_free(&r);
+}
+
+// --- trunks ---
+
+static uint32_t full_trunk(struct congest_rig *r, double siblings)
+{
+    uint32_t root = congest_rig_to(r, "leaf1", spine(0));
+    congest_rig_set(r, root, 0.98, 0);
+    congest_rig_set(r, congest_rig_to(r, "leaf1", spine(1)), siblings, 0);
+    for (unsigned h = 0; h < HOSTS; h++)
+        congest_rig_set(r, congest_rig_to(r, host(1, h), "leaf1"), 0.3 + siblings / 5, 0.3);
+    return root;
+}
+
+static void test_imbalance(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = full_trunk(&r, 0.2);
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_int_equal(t->kind, CONGEST_IMBALANCE);
+    assert_float_equal(t->siblings_used, 0.2, 0.01);
+    congest_rig_free(&r);
+}
+
+static void test_oversubscribed(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t a = full_trunk(&r, 0.97), z = congest_rig_to(&r, "leaf1", spine(1));
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *const *all;
+    assert_true(congest_trees(r.c, &all) >= 1);
+    assert_true(all[0]->root == a || all[0]->root == z);
+    assert_true(all[0]->kind == CONGEST_OVERSUBSCRIBED || all[0]->kind == CONGEST_UNCLEAR);
+    if (all[0]->kind == CONGEST_UNCLEAR) // two equal ones: both are named
+        assert_true(all[0]->second_root == (all[0]->root == a ? z : a));
+    congest_rig_free(&r);
+}
+
+// Parking lot: everybody sends to the end of a chain; each trunk on the way is fuller, and waits for the
+// next.
+static void test_parking_lot(void **state)
+{
+    struct congest_rig r;
+    struct rig b;
+    node_id s[4];
+    rig_start(&b);
+    for (unsigned i = 0; i < 4; i++) {
+        s[i] = rig_switch(&b, 8, leaf(i));
+        rig_cable(&b, s[i], rig_ca(&b, 1, host(i, 0)));
+        if (i)
+            rig_cable(&b, s[i - 1], s[i]);
+    }
+    const struct fabric *f = rig_done(&b);
+    congest_rig_new(&r, f, rig_route(f, ROUTE_UPDN));
+    uint32_t root = congest_rig_to(&r, "leaf3", host(3, 0));
+    congest_rig_set(&r, root, 0.99, 0);
+    congest_rig_set(&r, congest_rig_to(&r, "leaf2", "leaf3"), 0.98, 0.02);
+    congest_rig_set(&r, congest_rig_to(&r, "leaf1", "leaf2"), 0.5, 0.5);
+    congest_rig_set(&r, congest_rig_to(&r, "leaf0", "leaf1"), 0.25, 0.74);
+    congest_rig_set(&r, congest_rig_to(&r, host(0, 0), "leaf0"), 0.25, 0.74);
+    congest_rig_set(&r, congest_rig_to(&r, host(1, 0), "leaf1"), 0.25, 0.74);
+    congest_rig_set(&r, congest_rig_to(&r, host(2, 0), "leaf2"), 0.5, 0.5);
+    congest_rig_feeds(&r, 3);
+    // Two cables are full one behind the other, and all goes over both: either is the root.
+    const struct congest_tree *const *all;
+    assert_true(congest_trees(r.c, &all) >= 1);
+    assert_true(all[0]->root == root || all[0]->root == congest_rig_to(&r, "leaf2", "leaf3"));
+    congest_rig_free(&r);
+}
+
+static void test_slow_link(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = full_trunk(&r, 0.2);
+    struct builder *b = builder_from(r.f);
+    uint32_t port = r.t.port[root].port;
+    for (unsigned i = 0; i < 2; i++) {
+        struct port_attrs a = {.width_active = 1,
+                               .width_supported = 3,
+                               .speed_ext_active = 4,
+                               .speed_ext_supported = 6,
+                               .state = PORT_ACTIVE};
+        uint32_t p = i ? r.f->port[port].peer.i : port;
+        a.lid = r.f->port[p].a.lid;
+        builder_port(b, r.f->port[p].node, r.f->port[p].num, &a);
+    }
+    const struct fabric *g = builder_seal(b, r.f->generation + 1, NULL);
+    fabric_unref(r.f);
+    r.f = r.t.fabric = g;
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_int_equal(t->kind, CONGEST_SLOW_LINK);
+    congest_rig_free(&r);
+}
+
+// --- nothing to name ---
+
+// Everything busy, nobody waits; or waits little and everywhere alike.
+static void test_busy(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    for (uint32_t s = 0; s < r.t.num; s++)
+        congest_rig_set(&r, s, 0.97, 0.002);
+    congest_rig_feeds(&r, 4);
+    const struct congest_tree *const *all;
+    assert_int_equal(congest_trees(r.c, &all), 0);
+    for (uint32_t s = 0; s < r.t.num; s++) {
+        bool end = !r.t.port[r.t.port[s].peer].of_switch;
+        congest_rig_set(&r, s, 0.85 + 0.01 * (s % 3), end ? 0 : 0.03 + 0.01 * (s % 4));
+    }
+    congest_rig_feeds(&r, 4);
+    uint32_t n = congest_trees(r.c, &all);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(all[i]->kind, CONGEST_UNCLEAR);
+    congest_rig_free(&r);
+}
+
+// A full port beside the root, fed by somebody who does not wait, is busy and no more.
+static void test_busy_beside(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    congest_rig_set(&r, congest_rig_to(&r, host(0, 0), "leaf0"), 0.98, 0);
+    congest_rig_set(&r, congest_rig_to(&r, "leaf0", host(0, 3)), 0.98, 0);
+    congest_rig_feeds(&r, 3);
+    assert_int_equal(only(&r)->root, root);
+    congest_rig_free(&r);
+}
+
+// --- what is not read ---
+
+static void test_unread_root(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    r.unread[root] = true; // the host tells how much arrives
+    congest_rig_feeds(&r, 6);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_int_equal(t->kind, CONGEST_RECEIVER);
+    assert_false(t->root_read);
+    assert_true(isnan(t->held));
+    assert_float_equal(t->used, 0.2, 0.01);
+    congest_rig_free(&r);
+}
+
+// Neither end of the root is read, nor is another cable to a host of that leaf: routes of those that wait
+// tell.
+static void test_unread_both_ends(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    r.unread[root] = r.unread[r.t.port[root].peer] = true;
+    r.unread[congest_rig_to(&r, "leaf0", host(0, 0))] = true;
+    congest_rig_feeds(&r, 6);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_true(isnan(t->used));
+    congest_rig_free(&r);
+}
+
+static void test_full_by_far_end(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = incast(&r);
+    r.unread[root] = true;
+    congest_rig_feeds(&r, 6);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_int_equal(t->kind, CONGEST_INCAST);
+    congest_rig_free(&r);
+}
+
+static void test_unread_between(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    for (unsigned k = 0; k < SPINES; k++) // both cables into the root's leaf
+        r.unread[congest_rig_to(&r, spine(k), "leaf0")] = true;
+    congest_rig_feeds(&r, 6);
+    const struct congest_tree *t = tree_at(&r, root);
+    assert_non_null(t);
+    unsigned depth;
+    bool victim;
+    assert_true(has_member(t, congest_rig_to(&r, host(2, 0), "leaf2"), &depth, &victim));
+    congest_rig_free(&r);
+}
+
+// A sweep that misses a port forgets nothing at once; three and more do.
+static void test_holes(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    congest_rig_feeds(&r, 3);
+    uint64_t id = only(&r)->id;
+    r.unread[root] = true;
+    congest_rig_feeds(&r, 2);
+    assert_true(only(&r)->root_read);
+    assert_int_equal(only(&r)->id, id);
+    congest_rig_feeds(&r, 3);
+    assert_false(only(&r)->root_read);
+    assert_int_equal(only(&r)->id, id);
+    struct congest_totals totals;
+    congest_totals(r.c, &totals);
+    assert_int_equal(totals.unread, 1);
+    congest_rig_free(&r);
+}
+
+static void test_no_tables(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    tables_unref(r.tables);
+    r.tables = NULL;
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *t = tree_at(&r, root);
+    assert_non_null(t);
+    assert_int_equal(t->kind, CONGEST_RECEIVER);
+    assert_int_equal(t->num_members, 1);
+    r.t.fabric = NULL; // not even that
+    congest_rig_feeds(&r, 1);
+    congest_rig_free(&r);
+}
+
+// Slots that are gone, or whose far end is.
+static void test_stale(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    congest_rig_feeds(&r, 3);
+    for (uint32_t s = 0; s < r.t.num; s += 3) {
+        r.t.port[s].port = ID_NONE;
+        r.t.port[s].up = false;
+    }
+    for (uint32_t s = 0; s < r.t.num; s++)
+        if (r.t.port[r.t.port[s].peer].port == ID_NONE)
+            r.t.port[s].peer = TELE_SLOT_NONE;
+    for (uint32_t s = 0; s < r.t.num; s++) // what the rig itself follows
+        if (r.t.port[s].peer == TELE_SLOT_NONE)
+            r.t.port[s].peer = s;
+    congest_rig_feeds(&r, 5);
+    (void)root;
+    congest_rig_free(&r);
+}
+
+// --- circles ---
+
+static void ring_of_four(struct congest_rig *r)
+{
+    struct rig b;
+    node_id s[4];
+    rig_start(&b);
+    for (unsigned i = 0; i < 4; i++) {
+        s[i] = rig_switch(&b, 8, leaf(i));
+        rig_cable(&b, s[i], rig_ca(&b, 1, host(i, 0)));
+    }
+    for (unsigned i = 0; i < 4; i++)
+        rig_cable(&b, s[i], s[(i + 1) % 4]);
+    const struct fabric *f = rig_done(&b);
+    struct fabric_tables *t = rig_route(f, ROUTE_UPDN);
+    struct fabric_tables *own = tables_copy_for(t, f, f, t->top_lid);
+    tables_unref(t);
+    congest_rig_new(r, f, own);
+    for (unsigned i = 0; i < 4; i++) // everything goes round
+        for (unsigned k = 0; k < 4; k++) {
+            uint32_t up = congest_rig_to(r, leaf(i), leaf((i + 1) % 4));
+            const struct node *n = fabric_by_guid(f, r->t.port[up].node_guid);
+            uint32_t dest = congest_rig_to(r, host(k, 0), leaf(k));
+            if (i != k)
+                tables_row(own, n->sw)[f->port[r->t.port[dest].port].a.lid] = r->t.port[up].num;
+        }
+}
+
+static void test_deadlock(void **state)
+{
+    struct congest_rig r;
+    ring_of_four(&r);
+    for (unsigned i = 0; i < 4; i++) {
+        congest_rig_set(&r, congest_rig_to(&r, leaf(i), leaf((i + 1) % 4)), 0, 1);
+        congest_rig_set(&r, congest_rig_to(&r, host(i, 0), leaf(i)), 0, 1);
+    }
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->kind, CONGEST_DEADLOCK);
+    assert_int_equal(t->num_cycle, 4);
+    for (unsigned i = 0; i < 4; i++) { // each leads to the next
+        uint32_t a = t->cycle[i], z = t->cycle[(i + 1) % 4];
+        assert_true(r.t.port[r.t.port[a].peer].node_guid == r.t.port[z].node_guid);
+    }
+    assert_int_equal(t->num_members, 8);
+    // One of the four is not read: the circle is as plain.
+    r.unread[t->cycle[2]] = true;
+    congest_rig_feeds(&r, 5);
+    assert_int_equal(only(&r)->kind, CONGEST_DEADLOCK);
+    // It moves: no deadlock.
+    congest_rig_clear(&r);
+    for (unsigned i = 0; i < 4; i++)
+        congest_rig_set(&r, congest_rig_to(&r, leaf(i), leaf((i + 1) % 4)), 0.4, 0.55);
+    congest_rig_feeds(&r, 6);
+    const struct congest_tree *const *all;
+    uint32_t n = congest_trees(r.c, &all);
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_not_equal(all[i]->kind, CONGEST_DEADLOCK);
+    congest_rig_free(&r);
+}
+
+// --- identity ---
+
+static void test_identity(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *t = only(&r);
+    uint64_t id = t->id;
+    int64_t since = t->since;
+    assert_true(id != 0);
+    congest_rig_feeds(&r, 2);
+    assert_int_equal(only(&r)->id, id);
+    assert_int_equal(only(&r)->sweeps, 4);
+    assert_int_equal(only(&r)->since, since);
+    congest_rig_clear(&r);
+    congest_rig_feeds(&r, 2); // two samples of three below: gone, in its grace
+    t = only(&r);
+    assert_int_equal(t->id, id);
+    assert_int_equal(t->missed, 1);
+    assert_ptr_equal(congest_tree_by_id(r.c, id), t);
+    struct congest_port p;
+    congest_port(r.c, root, &p);
+    assert_int_equal(p.tree, 0);
+    slow_receiver(&r);
+    congest_rig_feeds(&r, 2); // comes back: the same
+    assert_int_equal(only(&r)->id, id);
+    assert_int_equal(only(&r)->missed, 0);
+    congest_rig_clear(&r);
+    congest_rig_feeds(&r, 6);
+    const struct congest_tree *const *all;
+    assert_int_equal(congest_trees(r.c, &all), 0);
+    slow_receiver(&r);
+    congest_rig_feeds(&r, 3);
+    assert_true(only(&r)->id != id); // another one
+    congest_rig_free(&r);
+}
+
+// --- shown ---
+
+static void test_levels(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = incast(&r);
+    congest_rig_feeds(&r, 3);
+    struct congest_level *l;
+    uint32_t n = congest_levels(only(&r), &r.t, &l);
+    assert_int_equal(n, 4);
+    assert_int_equal(l[0].depth, 0);
+    assert_int_equal(l[0].ports, 1);
+    char want[40];
+    snprintf(want, sizeof(want), "leaf0/%u", r.t.port[root].num);
+    assert_string_equal(l[0].from, want);
+    assert_string_equal(l[0].to, host(0, 2));
+    assert_float_equal(l[0].used_min, 0.98, 0.01);
+    assert_string_equal(l[1].to, "leaf0");
+    assert_string_equal(l[3].from, "2 adapters");
+    free(l);
+    struct congest_port p;
+    congest_port(r.c, root, &p);
+    assert_true(p.is_full && !p.is_held);
+    assert_int_equal(p.tree, only(&r)->id);
+    assert_true(p.score > 0.4);
+    congest_port(r.c, r.t.num + 7, &p);
+    assert_true(isnan(p.score));
+    for (unsigned k = 0; k <= CONGEST_UNCLEAR; k++) {
+        assert_non_null(congest_kind_name(k));
+        assert_non_null(congest_kind_title(k));
+        assert_non_null(congest_kind_advice(k));
+    }
+    congest_rig_free(&r);
+}
+
+static void test_parts(void **state)
+{
+    struct congest_rig r;
+    const struct fabric *f = rig_named("rail-128");
+    congest_rig_new(&r, f, rig_route(f, ROUTE_AUTO));
+    for (uint32_t s = 0; s < r.t.num; s++) {
+        const struct port *p = &f->port[r.t.port[s].port];
+        uint16_t rail = fabric_node(f, p->node)->rail;
+        congest_rig_set(&r, s, rail == 3 ? 0.5 : 0.25, rail == 3 ? 0.1 : 0);
+    }
+    congest_rig_feeds(&r, 2);
+    struct congest_part *part;
+    uint32_t n = congest_by_rail(&r.t, &part);
+    assert_int_equal(n, f->num_rails);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_float_equal(part[i].max_used, part[i].number == 3 ? 0.5 : 0.25, 0.01);
+        assert_float_equal(part[i].max_held, part[i].number == 3 ? 0.1 : 0, 0.01);
+        assert_true((part[i].lost_bps > 0) == (part[i].number == 3));
+        assert_true((part[i].held > 0) == (part[i].number == 3));
+        assert_true(part[i].imbalance >= 1 && part[i].imbalance < 2);
+    }
+    free(part);
+    assert_int_equal(congest_by_su(&r.t, &part), f->num_sus);
+    free(part);
+    congest_rig_free(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_receiver),
+        cmocka_unit_test(test_incast),
+        cmocka_unit_test(test_two_roots),
+        cmocka_unit_test(test_victims),
+        cmocka_unit_test(test_imbalance),
+        cmocka_unit_test(test_oversubscribed),
+        cmocka_unit_test(test_parking_lot),
+        cmocka_unit_test(test_slow_link),
+        cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_busy_beside),
+        cmocka_unit_test(test_unread_root),
+        cmocka_unit_test(test_unread_both_ends),
+        cmocka_unit_test(test_full_by_far_end),
+        cmocka_unit_test(test_unread_between),
+        cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_no_tables),
+        cmocka_unit_test(test_stale),
+        cmocka_unit_test(test_deadlock),
+        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
