@@ -17,6 +17,8 @@
 #define MEASURE 800
 #define BACKLOG_MAX 256 // cells that a flow has ready: who makes them waits then too
 #define PATH_MAX_HOPS 64
+#define CELLS_WARM 12 // that each flow has sent, on average, before it is measured
+#define CELLS_MEASURED 50
 
 // --- events ---
 
@@ -229,6 +231,7 @@ static void flow_moves(struct cells *c, uint32_t f)
 static void ended(struct cells *c, uint32_t cell)
 {
     uint32_t f = c->cell[cell].flow, lane = c->cell[cell].lane;
+    c->ended++;
     c->stream[f].done++;
     c->stream[f].under_way--;
     cell_free(c, cell);
@@ -259,7 +262,6 @@ static void drained(struct cells *c, uint32_t l)
 static void here(struct cells *c, uint32_t l, uint32_t cell)
 {
     struct wire *w = &c->wire[l];
-    w->host = true;
     if (c->net.link[l].drain >= 1) {
         ended(c, cell);
         return;
@@ -282,6 +284,18 @@ static void lost(struct cells *c, uint32_t cell, uint32_t *counted)
 
 // --- ways ---
 
+static void use_link(struct cells *c, uint32_t l)
+{
+    if (c->wire[l].listed)
+        return;
+    c->wire[l].listed = true;
+    if (c->num_used == c->cap_used) {
+        c->cap_used = c->cap_used ? c->cap_used * 2 : 256;
+        c->used = xreallocarray(c->used, c->cap_used, sizeof(*c->used));
+    }
+    c->used[c->num_used++] = l;
+}
+
 static uint32_t queue_new(struct cells *c, uint32_t in, uint32_t out)
 {
     if (c->num_queues == c->cap_queues) {
@@ -296,6 +310,7 @@ static uint32_t queue_new(struct cells *c, uint32_t in, uint32_t out)
                                  .next_in_ring = CELLS_NONE,
                                  .next_of_input = CELLS_NONE,
                                  .flow = CELLS_NONE};
+    use_link(c, out / c->net.lanes);
     if (in != CELLS_NONE) {
         c->queue[q].next_of_input = c->lane[in].fed;
         c->lane[in].fed = q;
@@ -451,7 +466,12 @@ static void run_slot(struct cells *c)
 
 static void measure(struct cells *c)
 {
+    int64_t shortest = c->end - c->begin;
     c->measuring = true;
+    c->begin = c->now;
+    c->end = c->now + shortest;
+    c->last = c->now + LONGER * shortest;
+    c->ended = 0;
     for (uint32_t l = 0; l < c->net.num_links; l++) {
         struct wire *w = &c->wire[l];
         w->waited = w->sent_for = 0;
@@ -465,21 +485,33 @@ static void measure(struct cells *c)
     }
 }
 
+// Whether flows have had so many cells each through; what is slow is given more time, up to a limit.
+static bool enough(const struct cells *c, uint64_t cells)
+{
+    return c->now >= c->last || c->ended >= cells * c->alive;
+}
+
+static void look(struct cells *c)
+{
+    if (c->measuring) {
+        look_sample(c);
+        if (c->samples % SAMPLES == 0) // longer than the shortest: half as often from now on
+            c->sample_every *= 2;
+        c->done = c->now >= c->end && enough(c, CELLS_MEASURED);
+    } else if (c->now >= c->begin && enough(c, CELLS_WARM)) {
+        measure(c);
+    }
+    c->next_sample = c->now + c->sample_every;
+}
+
 bool cells_run(struct cells *c, uint64_t events)
 {
     uint64_t until = c->events + events;
     while (!c->done && c->events < until) {
-        int64_t limit = c->measuring ? c->next_sample : c->begin;
-        c->now = next_slot(c, limit);
+        c->now = next_slot(c, c->next_sample);
         run_slot(c);
-        if (c->now < limit)
-            continue;
-        if (!c->measuring)
-            measure(c);
-        else
-            look_sample(c);
-        c->next_sample = c->now + c->sample_every;
-        c->done = c->measuring && c->now >= c->end;
+        if (c->now >= c->next_sample)
+            look(c);
     }
     return c->done;
 }
@@ -541,6 +573,7 @@ static void make_stream(struct cells *c, uint32_t f)
     if (c->net.link[d->link].rate <= 0 || vl == CELLS_DROP || !(d->rate > 0))
         return;
     uint32_t lane = d->link * c->net.lanes + vl;
+    c->alive++;
     s->queue = queue_new(c, CELLS_NONE, lane);
     c->queue[s->queue].flow = f;
     find_path(c, f, lane);
@@ -563,6 +596,8 @@ static void set_times(struct cells *c)
     c->end = c->begin + (int64_t)(c->net.measure ? c->net.measure : MEASURE) * TICKS;
     c->sample_every = (c->end - c->begin) / SAMPLES;
     c->sample_every = c->sample_every > 0 ? c->sample_every : 1;
+    c->next_sample = c->sample_every;
+    c->last = LONGER * c->begin;
 }
 
 static void make_wires(struct cells *c)
@@ -634,6 +669,7 @@ void cells_free(struct cells *c)
     free(c->path);
     free(c->cell);
     free(c->choice);
+    free(c->used);
     free(c->due);
     free(c->after);
     free(c->blame);

@@ -107,7 +107,8 @@ static void blame(struct cells *c, uint32_t l, uint32_t root)
 void look_sample(struct cells *c)
 {
     c->samples++;
-    for (uint32_t l = 0; l < c->net.num_links; l++) {
+    for (uint32_t i = 0; i < c->num_used; i++) {
+        uint32_t l = c->used[i];
         struct wire *w = &c->wire[l];
         for (unsigned k = 0; k < c->net.lanes; k++)
             w->fill += c->net.buffer - c->lane[l * c->net.lanes + k].credits;

@@ -9,7 +9,8 @@
 
 #define TICKS 32    // a cell time of the fastest link
 #define SLOTS 4096u // of the wheel; what is due later stays in its slot for another round
-#define SAMPLES 64
+#define SAMPLES 64  // in the shortest time that is measured
+#define LONGER 16u  // so many times the times asked for are spent at most, when flows are slow
 
 struct queue { // cells that came by one lane and leave by another; a flow's at its source
     uint32_t head, tail, n;
@@ -38,7 +39,7 @@ struct wire {                   // a link at work
     uint32_t cells;             // waiting to leave by it
     uint32_t turn;              // lane that was served last
     uint32_t taken, taken_last; // cells that a slow host at its end has not taken yet
-    bool waiting, draining, host;
+    bool waiting, draining, listed;
     int64_t since;            // waits since, or is busy since
     int64_t waited, sent_for; // ticks
     uint32_t discarded, unrouted;
@@ -79,8 +80,12 @@ struct cells {
     uint32_t *choice;
     uint32_t num_choice, cap_choice, spin;
     // time
-    int64_t now, begin, end, next_sample, sample_every;
+    int64_t now, begin, end, last, next_sample, sample_every; // last: when measuring ends at the latest
     bool measuring, done;
+    uint64_t ended; // cells
+    uint32_t alive; // flows that can leave
+    uint32_t *used; // links that flows leave by
+    uint32_t num_used, cap_used;
     uint64_t events;
     int64_t *due;
     uint32_t *after;

@@ -126,16 +126,6 @@ static void add_flows(struct sim *s, struct flow_net *n, uint32_t k, uint32_t *o
         of_sender[p->pair[i].from] = 0;
 }
 
-// Light traffic is watched for longer, so that a share of its flows counts as much.
-static unsigned measure_for(const struct flow_net *n)
-{
-    double sum = 0;
-    for (uint32_t f = 0; f < n->num_flows; f++)
-        sum += fmin(1, n->flow[f].rate / n->link[n->flow[f].link].rate);
-    double mean = n->num_flows ? sum / n->num_flows : 1;
-    return mean > 0.5 ? 0 : (unsigned)fmin(8000, 400 / fmax(mean, 1e-6));
-}
-
 struct flow_net *net_new(struct sim *s)
 {
     uint32_t flows = 0;
@@ -161,7 +151,6 @@ struct flow_net *net_new(struct sim *s)
                             .next = next_links,
                             .lane = lane_of,
                             .arg = n,
-                            .measure = measure_for(n),
                             .seed = s->o.seed ^ 0x666c6f77};
     do { // the second time when lanes beyond the first are used
         n->lanes = net.lanes = n->top_vl + 1;
