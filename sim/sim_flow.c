@@ -125,18 +125,23 @@ static void sum_patterns(struct sim *s, const struct flow_net *n, const double *
     }
 }
 
-static void apply(struct sim *s)
+// A state has been worked out: of traffic, or of traffic while lanes are stalled.
+static void ended(struct sim *s)
 {
     struct flow_net *n = s->flows->net;
-    double *delivered = xcalloc(n->num_flows + 1, sizeof(*delivered));
-    cells_result(n->cells, s->flows->use, delivered);
-    for (uint32_t i = 0; i < s->num_ports; i++)
-        set_rates(s, i, n, &s->flows->use[i]);
-    sum_patterns(s, n, delivered);
-    free(delivered);
-    s->flows->packet = n->packet;
+    n->use = xcalloc(s->num_ports + 1, sizeof(*n->use));
+    n->delivered = xcalloc(n->num_flows + 1, sizeof(*n->delivered));
+    cells_result(n->cells, n->use, n->delivered);
     s->flows->stats.runs++;
     s->flows->stats.events += cells_events(n->cells);
+    if (!n->before && hoq_next(s, n))
+        return;
+    hoq_mix(s, n);
+    for (uint32_t i = 0; i < s->num_ports; i++)
+        set_rates(s, i, n, &n->use[i]);
+    sum_patterns(s, n, n->delivered);
+    memcpy(s->flows->use, n->use, s->num_ports * sizeof(*n->use));
+    s->flows->packet = n->packet;
     s->flows->stats.flows = n->num_flows;
     net_free(n);
     s->flows->net = NULL;
@@ -159,12 +164,13 @@ static void begin(struct sim *s)
 {
     struct sim_flows *x = s->flows;
     x->dirty = false;
-    x->net = net_new(s);
+    x->net = net_new(s, NULL);
     if (!x->net) {
         all_still(s);
         return;
     }
     uint64_t sig = cells_signature(x->net->cells);
+    sig = sig ? hash_mix64(sig ^ hoq_signature(s)) : 0;
     if (sig != 0 && sig == x->signature) { // as it was: rates of links that were down and are up again
         x->stats.skipped++;
         for (uint32_t i = 0; i < s->num_ports; i++)
@@ -183,7 +189,7 @@ static bool work(struct sim *s, uint64_t events)
     if (!x->net && x->dirty)
         begin(s);
     if (x->net && cells_run(x->net->cells, events))
-        apply(s);
+        ended(s);
     x->stats.cpu_ns += thread_cpu_ns() - start;
     return x->net || x->dirty;
 }

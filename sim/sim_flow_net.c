@@ -81,7 +81,7 @@ static unsigned lane_of(void *arg, uint32_t in, uint32_t out, uint32_t f)
     return vl < n->lanes ? vl : n->lanes - 1;
 }
 
-static void make_links(struct sim *s, struct flow_net *n)
+static void make_links(struct sim *s, struct flow_net *n, const bool *stalled)
 {
     n->packet = 4096;
     for (uint32_t i = 0; i < s->num_ports; i++) {
@@ -98,7 +98,7 @@ static void make_links(struct sim *s, struct flow_net *n)
     }
     double cell = CELL_BYTES + (double)CELL_BYTES / n->packet * PACKET_ON_LINK;
     for (uint32_t i = 0; i < s->num_ports; i++)
-        n->link[i].rate /= cell;
+        n->link[i].rate = stalled && stalled[i] ? 0 : n->link[i].rate / cell;
 }
 
 // Flows of one pattern; a sender's load is shared by its flows.
@@ -126,7 +126,7 @@ static void add_flows(struct sim *s, struct flow_net *n, uint32_t k, uint32_t *o
         of_sender[p->pair[i].from] = 0;
 }
 
-struct flow_net *net_new(struct sim *s)
+struct flow_net *net_new(struct sim *s, const bool *stalled)
 {
     uint32_t flows = 0;
     for (uint32_t k = 0; k < s->flows->num_patterns; k++)
@@ -138,7 +138,7 @@ struct flow_net *net_new(struct sim *s)
     n->link = xcalloc(s->num_ports + 1, sizeof(*n->link));
     n->flow = xcalloc(flows + 1, sizeof(*n->flow));
     n->who = xcalloc(flows + 1, sizeof(*n->who));
-    make_links(s, n);
+    make_links(s, n, stalled);
     uint32_t *of_sender = xcalloc(s->num_ports + 1, sizeof(*of_sender));
     for (uint32_t k = 0; k < s->flows->num_patterns; k++)
         if (s->flows->pattern[k].on)
@@ -164,9 +164,12 @@ void net_free(struct flow_net *n)
 {
     if (!n)
         return;
+    net_free(n->before);
     cells_free(n->cells);
     free(n->link);
     free(n->flow);
     free(n->who);
+    free(n->use);
+    free(n->delivered);
     free(n);
 }

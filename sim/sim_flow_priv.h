@@ -48,6 +48,12 @@ struct flow_net { // a steady state that is worked out
     unsigned lanes;
     unsigned top_vl; // seen
     struct sim *sim;
+    // Its end:
+    struct cells_use *use; // by port index
+    double *delivered;     // cells/s
+    // While lanes are stalled (sim_flow_hoq.c): what was before, and its share of the time
+    struct flow_net *before;
+    double share;
 };
 
 struct sim_flows {
@@ -68,10 +74,18 @@ struct sim_flows {
 int pattern_make(struct sim *s, const struct sim_flow_spec *spec, struct pattern *ret);
 
 // --- sim_flow_net.c ---
-struct flow_net *net_new(struct sim *s); // NULL: nobody sends
+// NULL: nobody sends. stalled: by port index, what is to go out there is dropped; NULL: nowhere.
+struct flow_net *net_new(struct sim *s, const bool *stalled);
 void net_free(struct flow_net *n);
 double port_bytes_s(const struct sim_port *p); // what its link carries, by width and speed
 double port_best_bytes_s(const struct sim *s, const struct sim_port *p); // as both ends could have it
+
+// --- sim_flow_hoq.c ---
+uint64_t hoq_signature(const struct sim *s);
+// After the end of n: whether lanes without credits will be stalled; then s->flows->net is the state in which
+// they are, and n belongs to it.
+bool hoq_next(struct sim *s, struct flow_net *n);
+void hoq_mix(const struct sim *s, struct flow_net *n); // puts both states together into n
 
 // Bytes that a packet has besides its data: as counted (LRH to ICRC), and as they take the link's time.
 #define PACKET_COUNTED 30
