@@ -1,10 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Health of links: rules with windows and hysteresis over the counters of both ends, and a state per link
-// that is sticky. Rules are rows (health_rules.c: signal, window, threshold, clear condition, source). What a
-// rule says is raised as an alarm by whoever feeds this. Pure but for its own state: times come in.
+// that is sticky. Rules are rows (health_rules.c: signal, window, threshold, clear condition; their sources
+// stand in alarm_rules.c). What a rule says is raised as an alarm by whoever feeds this (alarm_sources.h).
+// Pure but for its own state: times come in.
 //
-// Loop thread; a feed costs below 1 us a port and counter that has moved; about 400 bytes a port, more where
-// errors have been.
+// A port costs about 400 bytes: the last values, a day of raw bit error ratios by quarters of an hour, what
+// is covered by readings. A link of which there is something to say has a record besides, with what was
+// counted when: readings one by one, older ones merged so that an entry is a sixteenth of its age at most.
+// (Buckets of a minute would cost more where there are few errors, and could not tell 3 in 12 min from 3 in
+// 13.) Windows go by the times of readings and end with the last one: a reading that was missed is not
+// missing, the next one brings what was counted meanwhile. What was never counted (a clear by others, a
+// counter at its maximum) makes a hole: a window with too many of them, one that has not passed yet or a port
+// that is not read any more is unsure, never healthy. Nothing clears on what has not been read.
+//
+// Both ends of a link are one: what either receives badly is the cable's. PortRcvRemotePhysicalErrors blames
+// no link here. Errors that are counted while a link goes down, is down or trains are the down's and no
+// errors of their own.
+//
+//     health.c         feeding, links, states        health_series.c  what was counted when
+//     health_rules.c   limits                        health_down.c    downs of both ends, flaps, reboots
+//     health_judge.c   rules, verdicts               health_raw.c     bit errors before FEC
+//
+// Loop thread; a feed costs below 1 us a port and counter that has moved.
 #ifndef WEFT_TELEMETRY_HEALTH_H
 #define WEFT_TELEMETRY_HEALTH_H
 
@@ -39,19 +56,35 @@ void health_free(struct health *h);
 void health_feed(struct health *h, const struct tele_table *t, int64_t now);
 // What is known from elsewhere: a link of the blueprint that is (not) up (the subnet manager knows at once),
 // a module's temperature in degrees C (NAN: no source).
+// By either slot, also again and again. Links that are never told go by the table's `up`, once they were up.
 void health_link(struct health *h, uint32_t slot, bool up, int64_t now);
 void health_module(struct health *h, uint32_t slot, double celsius, int64_t now);
+// The link is meant to be there no more, or another cable is known to be in its place: all that was known of
+// it goes, what stands is cleared.
+void health_forget(struct health *h, uint32_t slot);
 
 struct health_view { // of the link at a slot; both its slots give the same
     enum health_state state;
     int64_t since;              // loop time of the state
     const char *rule;           // the worst that holds; ""
-    char why[160];              // with numbers
+    char why[240];              // with numbers
     const char *advice;         // ""
     int64_t sure_at;            // HEALTH_UNSURE: when enough bits will have passed; 0
     double symbol_ber, raw_ber; // last estimates; NAN
 };
 void health_view(const struct health *h, const struct tele_table *t, uint32_t slot, struct health_view *ret);
+// Rules that stand on the link, worst first; at most `max`; returns how many. since: loop time.
+struct health_standing {
+    const char *rule;
+    enum alarm_severity severity;
+    int64_t since;
+    const char *reason; // borrowed until the next feed
+};
+uint32_t health_standing(const struct health *h, uint32_t slot, struct health_standing *ret, uint32_t max);
+// Links that are degraded or worse, by their lower slot, worst first; malloc'd, the caller's. For lists and
+// for isolation.
+uint32_t health_named(const struct health *h, uint32_t **ret_slots);
+uint32_t health_peer(const struct health *h, uint32_t slot); // the other end, when it was last seen
 struct health_count {
     uint32_t links[HEALTH_DOWN + 1];
 };

@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/health.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/guid.h"
+#include "lib/xalloc.h"
+#include "telemetry/health_priv.h"
+
+#define WATCHED (TELE_VL15_DROPPED - TELE_SYMBOL_ERRORS + 1)
+_Static_assert(WATCHED == 12, "the counters that health_port.last holds");
+#define BIT(c) (1ull << (c))
+#define HOLE (2 * HEALTH_MIN)
+#define SURE_BITS 2.88e14       // without an error they say: below 1e-14
+#define KEEP (131 * HEALTH_MIN) // a link's record after its last error
+#define TIDY HEALTH_MIN
+
+const char *health_state_name(enum health_state s)
+{
+    static const char *const name[] = {"unknown",  "healthy", "unsure", "degraded",
+                                       "flapping", "failing", "down"};
+    return name[s];
+}
+
+const char *health_end_name(const struct health *h, uint32_t slot, char *buf, size_t size)
+{
+    const struct tele_table *t = h->t;
+    if (slot == TELE_SLOT_NONE) {
+        snprintf(buf, size, "the far end");
+    } else if (t->fabric && t->port[slot].port < t->fabric->num_ports) {
+        fabric_port_name(t->fabric, (port_id){t->port[slot].port}, buf, size);
+    } else {
+        snprintf(buf, size, GUID_FMT "[%u]", GUID_ARG(t->port[slot].node_guid), t->port[slot].num);
+    }
+    return buf;
+}
+
+// --- links ---
+
+struct health_link *health_link_get(struct health *h, uint32_t slot)
+{
+    if (h->port[slot].link)
+        return h->port[slot].link;
+    uint32_t mate = h->port[slot].mate;
+    struct health_link *l = xcalloc(1, sizeof(*l));
+    l->slot[0] = health_lower(h, slot);
+    l->slot[1] = mate == TELE_SLOT_NONE ? mate : l->slot[0] == slot ? mate : slot;
+    for (unsigned r = 0; r < HEALTH_RULES; r++)
+        l->verdict[r].level = -1;
+    for (int e = 0; e < 2; e++)
+        if (l->slot[e] != TELE_SLOT_NONE)
+            h->port[l->slot[e]].link = l;
+    l->next = h->first;
+    if (l->next)
+        l->next->prev = l;
+    h->first = l;
+    return l;
+}
+
+static void link_free(struct health *h, struct health_link *l)
+{
+    for (int e = 0; e < 2; e++) {
+        if (l->slot[e] != TELE_SLOT_NONE)
+            h->port[l->slot[e]].link = NULL;
+        for (unsigned s = 0; s < SIGNALS; s++)
+            free(l->series[e][s]);
+    }
+    for (unsigned r = 0; r < HEALTH_RULES; r++)
+        free(l->verdict[r].reason);
+    *(l->prev ? &l->prev->next : &h->first) = l->next;
+    if (l->next)
+        l->next->prev = l->prev;
+    free(l);
+}
+
+static void forget(struct health *h, uint32_t slot)
+{
+    struct health_link *l = h->port[slot].link;
+    if (l) {
+        judge_forget(h, l);
+        link_free(h, l);
+    }
+}
+
+// The far end is another one than it was: another link.
+static void take_peer(struct health *h, uint32_t slot, uint32_t peer)
+{
+    struct health_port *p = &h->port[slot], *q = &h->port[peer];
+    forget(h, slot);
+    forget(h, peer);
+    if (p->mate != TELE_SLOT_NONE && h->port[p->mate].mate == slot)
+        h->port[p->mate].mate = TELE_SLOT_NONE;
+    if (q->mate != TELE_SLOT_NONE && h->port[q->mate].mate == peer)
+        h->port[q->mate].mate = TELE_SLOT_NONE;
+    p->mate = peer;
+    q->mate = slot;
+    p->told = q->told = p->told || q->told;
+    p->up = q->up = p->up || q->up;
+}
+
+static void grow(struct health *h, uint32_t num)
+{
+    if (num <= h->num)
+        return;
+    h->port = xreallocarray(h->port, num, sizeof(*h->port));
+    memset(&h->port[h->num], 0, (num - h->num) * sizeof(*h->port));
+    for (; h->num < num; h->num++) {
+        struct health_port *p = &h->port[h->num];
+        p->mate = TELE_SLOT_NONE;
+        p->host = ID_NONE;
+        for (int i = 0; i < 7; i++)
+            p->coldest[i] = INT16_MIN;
+    }
+}
+
+static bool quiet(const struct health *h, const struct health_link *l)
+{
+    if (l->down_since || l->slow_since || l->num_episodes || l->num_pending[0] || l->num_pending[1])
+        return false;
+    if (l->num_downs && h->now - l->downs[l->num_downs - 1].at < 12 * HEALTH_HOUR)
+        return false;
+    for (unsigned r = 0; r < HEALTH_RULES; r++)
+        if (l->verdict[r].level >= 0)
+            return false;
+    for (int e = 0; e < 2; e++) {
+        if (l->held[e] >= health_rules[RULE_C01].level[0].limit / 4)
+            return false;
+        for (unsigned s = 0; s < SIGNALS; s++)
+            if (l->series[e][s] && h->now - series_last(l->series[e][s]) < KEEP)
+                return false;
+        if (l->slot[e] != TELE_SLOT_NONE && h->port[l->slot[e]].raw_over)
+            return false;
+    }
+    return true;
+}
+
+// --- readings ---
+
+static void hole(struct health_port *p, int64_t at)
+{
+    int64_t unit = at / HOLE, by = unit - p->hole_unit;
+    p->holes = by >= 64 ? 0 : by > 0 ? p->holes << by : p->holes;
+    p->hole_unit = by > 0 ? unit : p->hole_unit;
+    p->holes |= 1;
+}
+
+static void add(struct health *h, uint32_t slot, enum health_signal s, int64_t t0, int64_t t1, uint64_t n)
+{
+    if (n == 0)
+        return;
+    struct health_link *l = health_link_get(h, slot);
+    series_add(&l->series[health_end(l, slot)][s], t0, t1, n);
+}
+
+static void errors_moved(struct health *h, uint32_t slot, int64_t t0, int64_t t1)
+{
+    struct health_port *p = &h->port[slot];
+    const uint64_t *now = &h->t->value[(uint64_t)slot * TELE_COUNTERS + TELE_SYMBOL_ERRORS];
+    uint64_t d[WATCHED];
+    for (unsigned i = 0; i < WATCHED; i++) {
+        bool known = p->seen & BIT(TELE_SYMBOL_ERRORS + i);
+        d[i] = known && now[i] > p->last[i] ? now[i] - p->last[i] : 0;
+        p->last[i] = now[i];
+    }
+#define D(c) d[TELE_##c - TELE_SYMBOL_ERRORS]
+    if (D(LINK_DOWNED))
+        down_counted(h, slot, D(LINK_DOWNED), t0, t1);
+    if (!D(LINK_DOWNED) && !down_training(h, slot, t0, t1))
+        add(h, slot, SIGNAL_SYMBOL, t0, t1, D(SYMBOL_ERRORS));
+    add(h, slot, SIGNAL_RECOVERY, t0, t1, D(LINK_ERROR_RECOVERY));
+    add(h, slot, SIGNAL_RCV, t0, t1, D(RCV_ERRORS));
+    add(h, slot, SIGNAL_DISCARD, t0, t1, D(XMIT_DISCARDS));
+    add(h, slot, SIGNAL_CONSTRAINT, t0, t1, D(XMIT_CONSTRAINT_ERRORS) + D(RCV_CONSTRAINT_ERRORS));
+    add(h, slot, SIGNAL_INTEGRITY, t0, t1,
+        D(LOCAL_LINK_INTEGRITY_ERRORS) + D(EXCESSIVE_BUFFER_OVERRUN_ERRORS));
+    add(h, slot, SIGNAL_VL15, t0, t1, D(VL15_DROPPED));
+#undef D
+}
+
+static void read_errors(struct health *h, uint32_t slot, int64_t at)
+{
+    const struct tele_table *t = h->t;
+    struct health_port *p = &h->port[slot];
+    const uint64_t *v = &t->value[(uint64_t)slot * TELE_COUNTERS];
+    int64_t t0 = p->at_errors;
+
+    if (t0 == 0) {
+        memcpy(p->last, &v[TELE_SYMBOL_ERRORS], sizeof(p->last));
+        p->from = at;
+    } else {
+        p->every = at - t0;
+        if (memcmp(p->last, &v[TELE_SYMBOL_ERRORS], sizeof(p->last)) != 0)
+            errors_moved(h, slot, t0, at);
+        if (t->port[slot].resets != p->resets || t->port[slot].saturated)
+            hole(p, at);
+        if (v[TELE_XMIT_WAIT] != p->last_wait || p->link)
+            held_read(h, slot, at);
+    }
+    p->last_wait = v[TELE_XMIT_WAIT];
+    p->resets = t->port[slot].resets;
+    p->at_errors = at;
+    p->seen |= t->have[slot];
+}
+
+static void read_speed(struct health *h, uint32_t slot, int64_t at)
+{
+    struct health_port *p = &h->port[slot];
+    const uint64_t *v = &h->t->value[(uint64_t)slot * TELE_COUNTERS];
+    int64_t t0 = p->at_speed;
+    uint64_t have = h->t->have[slot];
+
+    if (t0 != 0 && p->seen & have & BIT(TELE_FEC_UNCORRECTABLE_BLOCKS) &&
+        v[TELE_FEC_UNCORRECTABLE_BLOCKS] > p->last_uncorrectable && !down_training(h, slot, t0, at))
+        add(h, slot, SIGNAL_UNCORRECTABLE, t0, at, v[TELE_FEC_UNCORRECTABLE_BLOCKS] - p->last_uncorrectable);
+    if (t0 != 0 && p->seen & have & BIT(TELE_FEC_CORRECTED_SYMBOLS) &&
+        v[TELE_FEC_CORRECTED_SYMBOLS] >= p->last_corrected)
+        raw_read(h, slot, v[TELE_FEC_CORRECTED_SYMBOLS] - p->last_corrected, t0, at);
+    p->last_corrected = v[TELE_FEC_CORRECTED_SYMBOLS];
+    p->last_uncorrectable = v[TELE_FEC_UNCORRECTABLE_BLOCKS];
+    p->at_speed = at;
+    p->seen |= have;
+}
+
+static bool table_up(const struct tele_table *t, uint32_t slot, uint32_t mate)
+{
+    return t->port[slot].up && (mate == TELE_SLOT_NONE || t->port[mate].up);
+}
+
+static void look_at_port(struct health *h, uint32_t slot)
+{
+    const struct tele_port *tp = &h->t->port[slot];
+    struct health_port *p = &h->port[slot];
+
+    if (tp->peer != TELE_SLOT_NONE && tp->peer != p->mate && tp->peer < h->num)
+        take_peer(h, slot, tp->peer);
+    if (tp->rate_mbps)
+        p->rate_mbps = tp->rate_mbps;
+    if (!p->told && (p->mate == TELE_SLOT_NONE || p->mate > slot)) {
+        bool up = table_up(h->t, slot, p->mate);
+        if (up && !p->seen_up) {
+            p->up = p->seen_up = true;
+            if (p->mate != TELE_SLOT_NONE)
+                h->port[p->mate].up = h->port[p->mate].seen_up = true;
+        } else if (p->seen_up && up != p->up) {
+            down_set(h, slot, up, h->now);
+        }
+    }
+    const int64_t *at = &h->t->at[(uint64_t)slot * TELE_GROUPS];
+    if (at[TELE_ERRORS] > p->at_errors)
+        read_errors(h, slot, at[TELE_ERRORS]);
+    if (at[TELE_SPEED] > p->at_speed)
+        read_speed(h, slot, at[TELE_SPEED]);
+}
+
+static void learn_hosts(struct health *h)
+{
+    const struct fabric *f = h->t->fabric;
+    for (uint32_t s = 0; s < h->num; s++) {
+        uint32_t i = h->t->port[s].port;
+        if (i < f->num_ports && !h->t->port[s].of_switch)
+            h->port[s].host = f->node[f->port[i].node.i].host;
+    }
+}
+
+void health_feed(struct health *h, const struct tele_table *t, int64_t now)
+{
+    h->t = t;
+    h->now = now;
+    grow(h, t->num);
+    for (uint32_t s = 0; s < t->num; s++)
+        look_at_port(h, s);
+    if (t->fabric && (t->fabric != h->slow_of || t->fabric->generation != h->slow_generation)) {
+        learn_hosts(h);
+        judge_slow(h);
+        h->slow_of = t->fabric;
+        h->slow_generation = t->fabric->generation;
+    }
+    bool tidy = now - h->swept >= TIDY;
+    for (struct health_link *l = h->first, *next; l; l = next) {
+        next = l->next;
+        down_resolve(h, l);
+        judge_link(h, l);
+        if (tidy && quiet(h, l))
+            link_free(h, l);
+    }
+    if (tidy)
+        h->swept = now;
+}
+
+void health_link(struct health *h, uint32_t slot, bool up, int64_t now)
+{
+    grow(h, slot + 1);
+    struct health_port *p = &h->port[slot];
+    struct health_port *q = p->mate != TELE_SLOT_NONE ? &h->port[p->mate] : p;
+    h->now = now > h->now ? now : h->now;
+    if (!p->told && !q->told) {
+        // What it was before is not known: up is no coming up.
+        p->told = q->told = true;
+        if (up && !p->up)
+            p->up = q->up = p->seen_up = q->seen_up = true;
+        else if (!up)
+            p->up = q->up = true;
+    }
+    p->told = q->told = true;
+    down_set(h, slot, up, now);
+}
+
+void health_forget(struct health *h, uint32_t slot)
+{
+    if (slot >= h->num)
+        return;
+    uint32_t mate = h->port[slot].mate;
+    forget(h, slot);
+    for (int e = 0; e < 2; e++, slot = mate) {
+        if (slot == TELE_SLOT_NONE)
+            break;
+        struct health_port *p = &h->port[slot];
+        memset(p->history, 0, sizeof(p->history));
+        p->raw_now[0] = p->raw_now[1] = p->raw_bits[0] = p->raw_bits[1] = p->slot_errors = p->slot_bits = 0;
+        p->at_errors = p->at_speed = 0;
+        p->seen = 0;
+        p->told = p->seen_up = p->up = false;
+        p->up_at = p->down_at = 0;
+    }
+}
+
+// --- views ---
+
+// Time that windows can speak of: since the first reading, without holes.
+static int64_t covered(const struct health_port *p, int64_t window)
+{
+    int64_t all = p->at_errors - p->from;
+    all = all < window ? all : window;
+    int64_t by = p->at_errors / HOLE - p->hole_unit, units = window / HOLE;
+    uint64_t holes = by >= 64 ? 0 : by > 0 ? p->holes << by : p->holes;
+    if (units < 64)
+        holes &= BIT(units) - 1;
+    all -= __builtin_popcountll(holes) * HOLE;
+    return all > 0 ? all : 0;
+}
+
+static bool count_as_link(const struct health *h, const struct tele_table *t, uint32_t slot)
+{
+    if (slot >= h->num || slot >= t->num || health_lower(h, slot) != slot)
+        return false;
+    const struct health_link *l = h->port[slot].link;
+    return (l && l->state != HEALTH_UNKNOWN) || t->port[slot].port != ID_NONE || h->port[slot].told;
+}
+
+struct judged {
+    enum health_state state;
+    uint32_t end; // slot that it is about
+    enum { SURE, FEW_BITS, ERRORS_FEW_BITS, STALE, NOT_READ, ONE_END, STANDS, HOLES } why;
+    int64_t since, sure_at;
+};
+
+static void judge_end_view(const struct health *h, const struct tele_table *t, uint32_t slot,
+                           struct judged *j)
+{
+    const struct health_port *p = &h->port[slot];
+    double scale = p->rate_mbps ? 400000.0 / p->rate_mbps : 1;
+    int64_t need = (int64_t)(12.0 * HEALTH_MIN * scale), long_need = (int64_t)(125.0 * HEALTH_MIN * scale);
+    const struct health_link *l = p->link;
+    const struct health_series *s = l ? l->series[health_end(l, slot)][SIGNAL_SYMBOL] : NULL;
+    bool errors =
+        s && s->n && p->at_errors - series_last(s) < long_need && p->at_errors - p->from < long_need;
+    int64_t stale = p->every > 20 * HEALTH_S ? 3 * p->every : HEALTH_MIN;
+
+    if (p->at_errors == 0) {
+        j->state = HEALTH_UNSURE, j->why = ONE_END, j->end = slot;
+    } else if (h->now - p->at_errors > stale) {
+        j->state = HEALTH_UNSURE, j->why = STALE, j->end = slot;
+    } else if (t->port[slot].saturated ||
+               covered(p, 12 * HEALTH_MIN) < (p->at_errors - p->from < 12 * HEALTH_MIN
+                                                  ? (p->at_errors - p->from) * 3 / 4
+                                                  : 9 * HEALTH_MIN)) {
+        j->state = HEALTH_UNSURE, j->why = HOLES, j->end = slot;
+    } else if (errors && j->why < ERRORS_FEW_BITS) {
+        j->state = HEALTH_UNSURE, j->why = ERRORS_FEW_BITS, j->end = slot, j->sure_at = p->from + long_need;
+    } else if (p->at_errors - p->from < need && j->why < ERRORS_FEW_BITS) {
+        j->state = HEALTH_UNSURE, j->why = FEW_BITS, j->end = slot;
+        j->sure_at = p->from + need > j->sure_at ? p->from + need : j->sure_at;
+    }
+    int64_t from = j->state == HEALTH_UNSURE ? p->from : p->from + need;
+    j->since = from > j->since ? from : j->since;
+}
+
+static struct judged judge_view(const struct health *h, const struct tele_table *t, uint32_t slot)
+{
+    const struct health_port *p = &h->port[slot];
+    const struct health_link *l = p->link;
+    struct judged j = {.state = HEALTH_HEALTHY, .end = slot, .why = SURE};
+    if (l && l->state != HEALTH_UNKNOWN) {
+        j.state = l->state;
+        j.why = STANDS;
+        j.since = l->state_since;
+        return j;
+    }
+    bool far = p->mate != TELE_SLOT_NONE;
+    if (p->at_errors == 0 && (!far || h->port[p->mate].at_errors == 0)) {
+        j.state = HEALTH_UNKNOWN;
+        j.why = NOT_READ;
+        return j;
+    }
+    judge_end_view(h, t, slot, &j);
+    if (far)
+        judge_end_view(h, t, p->mate, &j);
+    if (l && l->healthy_since > j.since)
+        j.since = l->healthy_since;
+    return j;
+}
+
+static int worst_verdict(const struct health_link *l)
+{
+    int worst = -1;
+    for (int r = 0; r < HEALTH_RULES; r++) {
+        const struct health_verdict *v = &l->verdict[r];
+        if (v->level < 0)
+            continue;
+        if (worst < 0)
+            worst = r;
+        const struct health_verdict *w = &l->verdict[worst];
+        enum health_state a = health_rules[r].level[v->level].state,
+                          b = health_rules[worst].level[w->level].state;
+        if (a > b || (a == b && v->severity > w->severity))
+            worst = r;
+    }
+    return worst;
+}
+
+static void say(const struct health *h, const struct tele_table *t, const struct judged *j,
+                struct health_view *ret)
+{
+    const struct health_port *p = &h->port[j->end];
+    long long min = (long long)((p->at_errors - p->from) / HEALTH_MIN);
+    char name[160];
+    health_end_name(h, j->end, name, sizeof(name));
+    double need = 12 * (p->rate_mbps ? 400000.0 / p->rate_mbps : 1), n = 0;
+    switch (j->why) {
+    case SURE:
+    case STANDS:
+        break;
+    case FEW_BITS:
+        snprintf(ret->why, sizeof(ret->why), "no error in %lld min; 1e-14 needs %.0f min", min, need);
+        break;
+    case ERRORS_FEW_BITS:
+        n = series_count(p->link->series[health_end(p->link, j->end)][SIGNAL_SYMBOL], p->at_errors,
+                         130 * HEALTH_MIN);
+        snprintf(ret->why, sizeof(ret->why), "%.0f symbol error%s in %lld min at %s; 1e-15 needs %.0f min", n,
+                 n < 1.5 ? "" : "s", min, name, need / 12 * 125);
+        break;
+    case STALE:
+        snprintf(ret->why, sizeof(ret->why), "%s is not read for %lld min: %s", name,
+                 (long long)((h->now - p->at_errors) / HEALTH_MIN),
+                 tele_unread_name((enum tele_unread)t->port[j->end].unread));
+        break;
+    case NOT_READ:
+        snprintf(ret->why, sizeof(ret->why), "never read: %s",
+                 tele_unread_name((enum tele_unread)t->port[j->end].unread));
+        break;
+    case ONE_END:
+        snprintf(ret->why, sizeof(ret->why), "only one end is read; %s: %s", name,
+                 tele_unread_name((enum tele_unread)t->port[j->end].unread));
+        break;
+    case HOLES:
+        snprintf(ret->why, sizeof(ret->why), "%s at %s: what was counted is not all known",
+                 t->port[j->end].saturated ? "a counter stands at its maximum" : "counters were cleared",
+                 name);
+        break;
+    }
+}
+
+static void add_ratios(const struct health *h, uint32_t slot, struct health_view *ret)
+{
+    const struct health_port *p = &h->port[slot];
+    const struct health_link *l = p->link;
+    double raw = raw_ratio(p);
+    if (!isnan(raw) && (isnan(ret->raw_ber) || raw > ret->raw_ber))
+        ret->raw_ber = raw;
+    int64_t ns = covered(p, 125 * HEALTH_MIN);
+    double bits = p->rate_mbps * 1e6 * mono_seconds(ns);
+    if (bits <= 0)
+        return;
+    double n = l ? series_count(l->series[health_end(l, slot)][SIGNAL_SYMBOL], p->at_errors, ns) : 0;
+    if (isnan(ret->symbol_ber) || n / bits > ret->symbol_ber)
+        ret->symbol_ber = n / bits;
+}
+
+void health_view(const struct health *h, const struct tele_table *t, uint32_t slot, struct health_view *ret)
+{
+    *ret = (struct health_view){.rule = "", .advice = "", .symbol_ber = NAN, .raw_ber = NAN};
+    if (slot >= h->num || slot >= t->num)
+        return;
+    slot = health_lower(h, slot);
+    uint32_t mate = h->port[slot].mate;
+    const struct health_link *l = h->port[slot].link;
+    struct judged j = judge_view(h, t, slot);
+    ret->state = j.state;
+    ret->since = j.since;
+    ret->sure_at = j.state == HEALTH_UNSURE ? j.sure_at : 0;
+    if (h->t)
+        say(h, t, &j, ret);
+    int r = l ? worst_verdict(l) : -1;
+    if (r >= 0) {
+        ret->rule = health_rules[r].id;
+        ret->advice = alarm_rule(ret->rule)->advice;
+        if (j.why == STANDS || !ret->why[0])
+            snprintf(ret->why, sizeof(ret->why), "%s", l->verdict[r].reason ? l->verdict[r].reason : "");
+    }
+    add_ratios(h, slot, ret);
+    if (mate != TELE_SLOT_NONE)
+        add_ratios(h, mate, ret);
+}
+
+uint32_t health_standing(const struct health *h, uint32_t slot, struct health_standing *ret, uint32_t max)
+{
+    const struct health_link *l = slot < h->num ? h->port[slot].link : NULL;
+    uint32_t n = 0;
+    for (int s = ALARM_CRITICAL; l && s >= 0; s--)
+        for (unsigned r = 0; r < HEALTH_RULES && n < max; r++)
+            if (l->verdict[r].level >= 0 && l->verdict[r].severity == s)
+                ret[n++] =
+                    (struct health_standing){health_rules[r].id, (enum alarm_severity)s, l->verdict[r].since,
+                                             l->verdict[r].reason ? l->verdict[r].reason : ""};
+    return n;
+}
+
+void health_count(const struct health *h, const struct tele_table *t, struct health_count *ret)
+{
+    *ret = (struct health_count){0};
+    for (uint32_t s = 0; s < h->num; s++)
+        if (count_as_link(h, t, s))
+            ret->links[judge_view(h, t, s).state]++;
+}
+
+struct named {
+    enum health_state state;
+    uint32_t slot;
+};
+
+static int worst_first(const void *p, const void *q)
+{
+    const struct named *a = p, *b = q;
+    if (a->state != b->state)
+        return a->state > b->state ? -1 : 1;
+    return a->slot < b->slot ? -1 : a->slot > b->slot;
+}
+
+uint32_t health_named(const struct health *h, uint32_t **ret_slots)
+{
+    uint32_t n = 0, k = 0;
+    for (const struct health_link *l = h->first; l; l = l->next)
+        n += l->state >= HEALTH_DEGRADED;
+    struct named *list = xcalloc(n + 1, sizeof(*list));
+    for (const struct health_link *l = h->first; l; l = l->next)
+        if (l->state >= HEALTH_DEGRADED)
+            list[k++] = (struct named){l->state, l->slot[0]};
+    qsort(list, n, sizeof(*list), worst_first);
+    *ret_slots = xcalloc(n + 1, sizeof(uint32_t));
+    for (uint32_t i = 0; i < n; i++)
+        (*ret_slots)[i] = list[i].slot;
+    free(list);
+    return n;
+}
+
+uint32_t health_peer(const struct health *h, uint32_t slot)
+{
+    return slot < h->num ? h->port[slot].mate : TELE_SLOT_NONE;
+}
+
+// --- life ---
+
+struct health *health_new(const struct health_opts *o, const struct health_sink *sink)
+{
+    struct health *h = xcalloc(1, sizeof(*h));
+    if (o)
+        h->o = *o;
+    h->sink = *sink;
+    return h;
+}
+
+void health_free(struct health *h)
+{
+    if (!h)
+        return;
+    while (h->first)
+        link_free(h, h->first);
+    free(h->host_up);
+    free(h->port);
+    free(h);
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// Downs of a link: what the subnet manager has seen (episodes) and what the ports have counted (LinkDowned),
+// joined. A down is one of the link when both ends have counted it; when one has, the other end was switched
+// off or began anew: a reboot, which says nothing of the cable. How long it was is known only of an episode:
+// one of less than 25 s is none for the rule of flaps. Readings of the two ends are not of one moment, and a
+// host that reboots is read minutes later: what one end has counted waits for the other's next reading.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+#include "telemetry/health_priv.h"
+
+#define SLACK (15 * HEALTH_S)      // between what two observers of one down see
+#define LONG (25 * HEALTH_S)       // downs from here on count
+#define PATIENCE (15 * HEALTH_MIN) // for an end that cannot be read
+
+// --- what comes in ---
+
+static void drop(struct health_pending *p, uint8_t *n, unsigned i)
+{
+    memmove(&p[i], &p[i + 1], (*n - i - 1u) * sizeof(*p));
+    --*n;
+}
+
+void down_counted(struct health *h, uint32_t slot, uint64_t n, int64_t t0, int64_t t1)
+{
+    struct health_link *l = health_link_get(h, slot);
+    int e = health_end(l, slot);
+    if (l->num_pending[e] == HEALTH_PENDING)
+        drop(l->pending[e], &l->num_pending[e], 0);
+    l->pending[e][l->num_pending[e]++] =
+        (struct health_pending){n > UINT32_MAX ? UINT32_MAX : (uint32_t)n, t0, t1};
+}
+
+static void drop_episode(struct health_link *l, unsigned i)
+{
+    memmove(&l->episode[i], &l->episode[i + 1], (l->num_episodes - i - 1u) * sizeof(l->episode[0]));
+    l->num_episodes--;
+}
+
+void down_set(struct health *h, uint32_t slot, bool up, int64_t now)
+{
+    struct health_port *p = &h->port[slot];
+    struct health_port *q = p->mate != TELE_SLOT_NONE ? &h->port[p->mate] : p;
+    if (p->up == up)
+        return;
+    p->up = q->up = up;
+    if (up) {
+        p->up_at = q->up_at = now;
+        p->seen_up = q->seen_up = true;
+        if (p->link) {
+            struct health_link *l = p->link;
+            if (l->num_episodes && l->episode[l->num_episodes - 1].up == 0)
+                l->episode[l->num_episodes - 1].up = now;
+            l->down_since = 0;
+        }
+        return;
+    }
+    struct health_link *l = health_link_get(h, slot);
+    p->down_at = q->down_at = now;
+    l->down_since = now;
+    if (l->num_episodes == HEALTH_PENDING)
+        drop_episode(l, 0);
+    l->episode[l->num_episodes++] = (struct health_episode){now, 0};
+}
+
+// The reading is of a time in which the link was not up, or trained: what it brings is no error of a link
+// that works.
+bool down_training(const struct health *h, uint32_t slot, int64_t t0, int64_t t1)
+{
+    const struct health_port *p = &h->port[slot];
+    if (p->down_at != 0 && !p->up)
+        return true;
+    return (p->down_at != 0 && p->down_at > t0 - SLACK && p->down_at <= t1) ||
+           (p->up_at != 0 && p->up_at + SLACK > t0 && p->up_at <= t1 + SLACK);
+}
+
+// --- joining ---
+
+static void count_down(struct health_link *l, int64_t at, bool weak)
+{
+    if (l->num_downs == HEALTH_DOWNS) {
+        memmove(&l->downs[0], &l->downs[1], (HEALTH_DOWNS - 1) * sizeof(l->downs[0]));
+        l->num_downs--;
+    }
+    l->downs[l->num_downs++] = (struct health_down){at, weak};
+}
+
+static bool overlap(int64_t a0, int64_t a1, int64_t b0, int64_t b1)
+{
+    return a0 - SLACK < b1 && b0 < a1 + SLACK;
+}
+
+static bool readable(const struct health *h, uint32_t slot)
+{
+    return slot != TELE_SLOT_NONE && h->port[slot].at_errors != 0 &&
+           (h->t->have[slot] >> TELE_LINK_DOWNED & 1 ||
+            h->t->value[(uint64_t)slot * TELE_COUNTERS + TELE_LINK_DOWNED]);
+}
+
+// Whether the end has been read since, so that what it has not counted it will not count.
+static bool read_since(const struct health *h, uint32_t slot, int64_t at)
+{
+    return slot != TELE_SLOT_NONE && h->port[slot].at_errors >= at + SLACK;
+}
+
+enum length { LENGTH_UNKNOWN, LENGTH_SHORT, LENGTH_LONG, LENGTH_LASTS };
+
+// Episodes that lie in a time: how many, and how many of these are long. Takes them out.
+static enum length episodes_of(struct health *h, struct health_link *l, int64_t t0, int64_t t1,
+                               uint32_t *ret_long, uint32_t *ret_short, bool take)
+{
+    enum length r = LENGTH_UNKNOWN;
+    *ret_long = *ret_short = 0;
+    for (unsigned i = 0; i < l->num_episodes;) {
+        struct health_episode *e = &l->episode[i];
+        if (!overlap(t0, t1, e->down, e->up ? e->up : INT64_MAX - SLACK)) {
+            i++;
+            continue;
+        }
+        bool lasts = e->up == 0 && h->now - e->down < LONG;
+        bool is_long = (e->up ? e->up : h->now) - e->down >= LONG;
+        if (lasts)
+            return LENGTH_LASTS;
+        ++*(is_long ? ret_long : ret_short);
+        r = is_long || r == LENGTH_LONG ? LENGTH_LONG : LENGTH_SHORT;
+        // One that still lasts may be counted by the other end later: it stays until it is over.
+        if (take && e->up)
+            drop_episode(l, i);
+        else
+            i++;
+    }
+    return r;
+}
+
+static void both_counted(struct health *h, struct health_link *l, unsigned i, unsigned k)
+{
+    struct health_pending *a = &l->pending[0][i], *b = &l->pending[1][k];
+    int64_t t0 = a->t0 < b->t0 ? a->t0 : b->t0, t1 = a->t1 > b->t1 ? a->t1 : b->t1;
+    uint32_t n = a->n < b->n ? a->n : b->n, longs, shorts;
+    if (episodes_of(h, l, t0, t1, &longs, &shorts, false) == LENGTH_LASTS)
+        return;
+    episodes_of(h, l, t0, t1, &longs, &shorts, true);
+    uint32_t known = longs + shorts, downs = longs + (n > known ? n - known : 0);
+    for (uint32_t d = 0; d < downs && d < HEALTH_DOWNS; d++)
+        count_down(l, a->t1 < b->t1 ? a->t1 : b->t1, false);
+    drop(l->pending[0], &l->num_pending[0], i);
+    drop(l->pending[1], &l->num_pending[1], k);
+}
+
+static bool join_both(struct health *h, struct health_link *l)
+{
+    for (unsigned i = 0; i < l->num_pending[0]; i++) {
+        for (unsigned k = 0; k < l->num_pending[1]; k++) {
+            const struct health_pending *a = &l->pending[0][i], *b = &l->pending[1][k];
+            if (overlap(a->t0, a->t1, b->t0, b->t1)) {
+                uint8_t before = l->num_pending[0];
+                both_counted(h, l, i, k);
+                return l->num_pending[0] != before;
+            }
+        }
+    }
+    return false;
+}
+
+static void rebooted(struct health *h, struct health_link *l, int e, const struct health_pending *p)
+{
+    char name[160], reason[300];
+    uint32_t far = l->slot[!e];
+    snprintf(reason, sizeof(reason), "%s alone has counted the link down (%u); %s began anew",
+             health_end_name(h, l->slot[e], name, sizeof(name)), p->n,
+             far != TELE_SLOT_NONE && h->port[far].resets ? "the far end"
+                                                          : "the far end, or was switched off and");
+    h->sink.raise(h->sink.arg, "L04", l->slot[0], ALARM_INFO, reason, "{}");
+    h->sink.clear(h->sink.arg, "L04", l->slot[0]);
+}
+
+// One end has counted what the other has not: true when it is decided.
+static bool one_counted(struct health *h, struct health_link *l, int e, unsigned i)
+{
+    struct health_pending *p = &l->pending[e][i];
+    uint32_t longs, shorts;
+    if (read_since(h, l->slot[!e], p->t1)) {
+        rebooted(h, l, e, p);
+        episodes_of(h, l, p->t0, p->t1, &longs, &shorts, true);
+    } else {
+        int64_t from = p->t1 > h->port[l->slot[e]].up_at ? p->t1 : h->port[l->slot[e]].up_at;
+        bool ever = readable(h, l->slot[!e]);
+        if (l->down_since || (ever && h->now - from < PATIENCE))
+            return false;
+        if (episodes_of(h, l, p->t0, p->t1, &longs, &shorts, true) == LENGTH_LASTS)
+            return false;
+        uint32_t known = longs + shorts, downs = longs + (p->n > known ? p->n - known : 0);
+        for (uint32_t d = 0; d < downs && d < HEALTH_DOWNS; d++)
+            count_down(l, p->t1, true);
+    }
+    drop(l->pending[e], &l->num_pending[e], i);
+    return true;
+}
+
+// An episode that no end has counted: a port that was disabled by somebody. Where counters cannot be read at
+// all what the subnet manager saw is all there is.
+static void episode_alone(struct health *h, struct health_link *l, unsigned i)
+{
+    const struct health_episode e = l->episode[i];
+    bool a = readable(h, l->slot[0]), b = readable(h, l->slot[1]);
+    if (e.up == 0 || h->now < e.up + SLACK)
+        return;
+    if (!a && !b) {
+        if (e.up - e.down >= LONG)
+            count_down(l, e.up, false);
+        drop_episode(l, i);
+        return;
+    }
+    bool read = (!a || read_since(h, l->slot[0], e.up)) && (!b || read_since(h, l->slot[1], e.up));
+    bool waits = false;
+    for (int end = 0; end < 2; end++)
+        for (unsigned k = 0; k < l->num_pending[end]; k++)
+            waits = waits || overlap(l->pending[end][k].t0, l->pending[end][k].t1, e.down, e.up);
+    if (!waits && (read || h->now - e.up > PATIENCE))
+        drop_episode(l, i);
+}
+
+void down_resolve(struct health *h, struct health_link *l)
+{
+    while (join_both(h, l))
+        ;
+    for (int e = 0; e < 2; e++)
+        for (unsigned i = 0; i < l->num_pending[e];)
+            i += !one_counted(h, l, e, i);
+    for (unsigned i = l->num_episodes; i-- > 0;)
+        episode_alone(h, l, i);
+}
+
+// --- the rules ---
+
+// Links of each host that are up; made once a feed, when somebody asks.
+static void count_hosts(struct health *h)
+{
+    uint32_t most = 0;
+    for (uint32_t s = 0; s < h->num; s++)
+        if (h->port[s].host != ID_NONE && h->port[s].host >= most)
+            most = h->port[s].host + 1;
+    free(h->host_up);
+    h->host_up = xcalloc(most + 1, sizeof(uint32_t));
+    for (uint32_t s = 0; s < h->num; s++)
+        if (h->port[s].host != ID_NONE && h->port[s].up)
+            h->host_up[h->port[s].host]++;
+    h->hosts_of = h->now;
+}
+
+static bool host_is_cut(struct health *h, const struct health_link *l)
+{
+    for (int e = 0; e < 2; e++) {
+        uint32_t host = l->slot[e] != TELE_SLOT_NONE ? h->port[l->slot[e]].host : ID_NONE;
+        if (host == ID_NONE)
+            continue;
+        if (!h->host_up || h->hosts_of != h->now)
+            count_hosts(h);
+        return h->host_up[host] == 0;
+    }
+    return false;
+}
+
+// Cables between the two switches: less than half of them are left.
+static bool trunk_is_thin(const struct health *h, const struct health_link *l)
+{
+    uint32_t all = 0, up = 0;
+    if (l->slot[1] == TELE_SLOT_NONE || !h->t->port[l->slot[0]].of_switch ||
+        !h->t->port[l->slot[1]].of_switch)
+        return false;
+    uint64_t a = h->t->port[l->slot[0]].node_guid, b = h->t->port[l->slot[1]].node_guid;
+    for (unsigned num = 1; num <= SWITCH_MAX_PORTS; num++) {
+        uint32_t s = tele_slot(h->t, a, (uint8_t)num),
+                 m = s != TELE_SLOT_NONE ? h->port[s].mate : TELE_SLOT_NONE;
+        if (m == TELE_SLOT_NONE || h->t->port[m].node_guid != b)
+            continue;
+        all++;
+        up += h->port[s].up;
+    }
+    return all > 1 && up * 2 < all;
+}
+
+void down_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[r];
+    int64_t since = l->down_since;
+    f->seen_to = h->now;
+    f->bad_at[0] = since ? h->now : h->port[l->slot[0]].up_at;
+    if (!since || h->now - since < rule->level[0].window)
+        return;
+    f->level = 0;
+    f->severity = rule->level[0].severity;
+    if (r == RULE_L01 && l->verdict[r].level < 0) { // looked at once: later ones change nothing
+        if (host_is_cut(h, l) || trunk_is_thin(h, l))
+            f->severity = ALARM_CRITICAL;
+    } else if (r == RULE_L01) {
+        f->severity = l->verdict[r].severity;
+    }
+    int64_t s = (h->now - since) / HEALTH_S;
+    if (l->verdict[r].level < 0 || !l->verdict[r].reason)
+        snprintf(f->reason, sizeof(f->reason), "down for %llds%s", (long long)s,
+                 f->severity == ALARM_CRITICAL
+                     ? "; the host's last link, or less than half of the trunk is left"
+                     : "");
+    snprintf(f->evidence, sizeof(f->evidence), "{\"down_seconds\":%lld}", (long long)s);
+}
+
+void flap_judge(struct health *h, struct health_link *l, struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[RULE_L02];
+    int64_t begin = h->now - rule->level[0].window, first = 0, last = INT64_MIN;
+    uint32_t strong = 0, weak = 0;
+    double most = 0;
+    for (unsigned i = 0; i < l->num_downs; i++) {
+        const struct health_down *d = &l->downs[i];
+        if (d->at <= begin)
+            continue;
+        first = first ? first : d->at;
+        last = d->at;
+        ++*(d->weak ? &weak : &strong);
+    }
+    f->seen_to = h->now;
+    for (int e = 0; e < 2; e++) {
+        const struct health_series *s = l->series[e][SIGNAL_RECOVERY];
+        if (!s)
+            continue;
+        double n = series_count(s, h->port[l->slot[e]].at_errors, rule->level[1].window);
+        most = n > most ? n : most;
+        if (n > rule->level[1].limit && series_last(s) > last)
+            last = series_last(s);
+    }
+    f->bad_at[0] = last;
+    // After a clean time it takes another one.
+    bool flaps = strong + weak >= (uint32_t)rule->level[0].limit && h->now - last < rule->clear_ns;
+    bool trains = most > rule->level[1].limit;
+    if (!flaps && !trains)
+        return;
+    f->level = 0;
+    f->severity = trains || strong >= (uint32_t)rule->level[0].limit ? ALARM_MAJOR : ALARM_MINOR;
+    if (flaps)
+        snprintf(f->reason, sizeof(f->reason), "%u drops in %.1f h, %s; limit %.0f in 12 h", strong + weak,
+                 (double)(h->now - first) / (double)HEALTH_HOUR,
+                 weak ? "some counted by one end alone, the other cannot be read" : "both ends",
+                 rule->level[0].limit);
+    else
+        snprintf(f->reason, sizeof(f->reason), "%.0f recoveries in a minute, limit %.0f", most,
+                 rule->level[1].limit);
+    snprintf(f->evidence, sizeof(f->evidence),
+             "{\"downs_12h\":%u,\"of_one_end\":%u,\"recoveries_minute\":%.1f}", strong + weak, weak, most);
+}

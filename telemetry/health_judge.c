@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of counts, temperature, speed and waits, and what becomes of a look at any rule: a verdict that
+// stays until the rule's time has passed without anything that speaks against it.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/guid.h"
+#include "lib/xalloc.h"
+#include "telemetry/health_priv.h"
+#include "telemetry/rate.h"
+
+#define AGAIN HEALTH_MIN // between two tellings of one verdict
+#define PARTS 5
+
+static void bad(struct health_finding *f, int level, int64_t at)
+{
+    for (int i = 0; i <= level; i++)
+        f->bad_at[i] = at > f->bad_at[i] ? at : f->bad_at[i];
+}
+
+// To when both ends are known. An end that has never been read, or is gone, is not waited for.
+static int64_t seen_to(const struct health *h, const struct health_link *l)
+{
+    int64_t to = INT64_MAX;
+    for (int e = 0; e < 2; e++) {
+        uint32_t s = l->slot[e];
+        if (s != TELE_SLOT_NONE && h->port[s].at_errors && h->port[s].at_errors < to)
+            to = h->port[s].at_errors;
+    }
+    return to == INT64_MAX ? 0 : to;
+}
+
+static void window_text(int64_t ns, char *buf, size_t size)
+{
+    int64_t s = ns / HEALTH_S;
+    if (s == 3600)
+        snprintf(buf, size, "an hour");
+    else if (s >= 120)
+        snprintf(buf, size, "%lld min", (long long)s / 60);
+    else
+        snprintf(buf, size, "%lld s", (long long)s);
+}
+
+static double scale_of(const struct health *h, const struct health_rule *rule, const struct health_link *l)
+{
+    uint32_t mbps = h->port[l->slot[0]].rate_mbps;
+    if (l->slot[1] != TELE_SLOT_NONE && mbps == 0)
+        mbps = h->port[l->slot[1]].rate_mbps;
+    return rule->scaled ? mbps / 400000.0 : 1;
+}
+
+static double limit_of(const struct health *h, const struct health_rule *rule, int i, double scale)
+{
+    if (rule->scaled && h->o.ber_limit > 0)
+        return h->o.ber_limit * 4e11 * mono_seconds(rule->level[i].window) * scale;
+    return rule->level[i].limit * scale;
+}
+
+static void count_judge(struct health *h, struct health_link *l, const struct health_rule *rule,
+                        struct health_finding *f)
+{
+    double scale = scale_of(h, rule, l), excess = 0;
+    f->seen_to = seen_to(h, l);
+    for (int e = 0; e < 2; e++) {
+        const struct health_series *s = l->series[e][rule->signal];
+        if (!s || s->n == 0)
+            continue;
+        int64_t at = h->port[l->slot[e]].at_errors;
+        if (rule->signal == SIGNAL_UNCORRECTABLE)
+            at = h->port[l->slot[e]].at_speed;
+        bad(f, 0, series_last(s));
+        for (int i = 0; i < HEALTH_LEVELS && rule->level[i].window && scale > 0; i++) {
+            double n = series_count(s, at, rule->level[i].window), limit = limit_of(h, rule, i, scale);
+            int level = rule->either ? 0 : i;
+            if (n <= limit || n < rule->least - 1e-6 || level < f->level)
+                continue;
+            if (level > f->level)
+                excess = 0;
+            f->level = level;
+            f->severity = rule->level[i].severity;
+            bad(f, level, at);
+            if (n / (limit + 1e-9) <= excess)
+                continue;
+            excess = n / (limit + 1e-9);
+            char name[160], window[32];
+            window_text(rule->level[i].window, window, sizeof(window));
+            health_end_name(h, l->slot[e], name, sizeof(name));
+            snprintf(f->reason, sizeof(f->reason), "%.0f %s in %s at %s, limit %.3g", n < 1 ? 1 : n,
+                     rule->what, window, name, limit);
+            snprintf(f->evidence, sizeof(f->evidence),
+                     "{\"end\":\"" GUID_FMT "/%u\",\"counted\":%.2f,\"window_seconds\":%lld,\"limit\":%.4g}",
+                     GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num, n,
+                     (long long)(rule->level[i].window / HEALTH_S), limit);
+        }
+    }
+}
+
+static void sustained_judge(struct health *h, struct health_link *l, const struct health_rule *rule,
+                            struct health_finding *f)
+{
+    int64_t part = rule->level[0].window / PARTS;
+    double limit = rule->level[0].limit * mono_seconds(part);
+    f->seen_to = seen_to(h, l);
+    for (int e = 0; e < 2; e++) {
+        const struct health_series *s = l->series[e][rule->signal];
+        if (!s || s->n == 0)
+            continue;
+        const struct health_port *p = &h->port[l->slot[e]];
+        int over = 0;
+        double sum = 0, n;
+        for (int i = 0; i < PARTS; i++, sum += n) {
+            n = series_count(s, p->at_errors - i * part, part);
+            over += n > limit;
+            if (i == 0 && n > limit)
+                bad(f, 0, p->at_errors);
+        }
+        if (over < PARTS || p->from > p->at_errors - rule->level[0].window)
+            continue;
+        char name[160];
+        f->level = 0;
+        f->severity = rule->level[0].severity;
+        snprintf(f->reason, sizeof(f->reason), "%.3g %s a second for 10 min at %s, limit %.3g",
+                 sum / mono_seconds(rule->level[0].window), rule->what,
+                 health_end_name(h, l->slot[e], name, sizeof(name)), rule->level[0].limit);
+        snprintf(f->evidence, sizeof(f->evidence),
+                 "{\"end\":\"" GUID_FMT "/%u\",\"counted\":%.0f,\"window_seconds\":600}",
+                 GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num, sum);
+    }
+}
+
+// --- module temperature ---
+
+static void hot_judge(struct health *h, struct health_link *l, struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[RULE_L16];
+    for (int e = 0; e < 2; e++) {
+        uint32_t slot = l->slot[e];
+        const struct health_port *p = slot != TELE_SLOT_NONE ? &h->port[slot] : NULL;
+        if (!p || p->hot_at == 0)
+            continue;
+        double now = p->celsius10 / 10.0, coldest = now;
+        for (int i = 0; i < 7; i++)
+            if (p->coldest[i] != INT16_MIN && p->coldest[i] / 10.0 < coldest)
+                coldest = p->coldest[i] / 10.0;
+        int level = now - coldest > rule->level[1].limit ? 1 : now > rule->level[0].limit ? 0 : -1;
+        f->seen_to = p->hot_at < f->seen_to ? p->hot_at : f->seen_to;
+        if (now >= rule->level[0].limit - 3)
+            bad(f, 0, p->hot_at);
+        if (level == 1)
+            bad(f, 1, p->hot_at);
+        if (level < 0 || level < f->level)
+            continue;
+        char name[160];
+        f->level = level;
+        f->severity = rule->level[level].severity;
+        health_end_name(h, slot, name, sizeof(name));
+        if (level == 1)
+            snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, %.1f C an hour ago or less", now,
+                     name, coldest);
+        else
+            snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, limit %.0f", now, name,
+                     rule->level[0].limit);
+        snprintf(f->evidence, sizeof(f->evidence), "{\"celsius\":%.1f,\"coldest_hour\":%.1f}", now, coldest);
+    }
+}
+
+void health_module(struct health *h, uint32_t slot, double celsius, int64_t now)
+{
+    if (slot >= h->num)
+        return;
+    struct health_port *p = &h->port[slot];
+    int64_t unit = now / (10 * HEALTH_MIN);
+    if (isnan(celsius) || celsius < -200 || celsius > 1000) {
+        p->hot_at = 0;
+        for (int i = 0; i < 7; i++)
+            p->coldest[i] = INT16_MIN;
+        return;
+    }
+    p->celsius10 = (int16_t)lround(celsius * 10);
+    bool follows = p->hot_at && unit - p->cold_unit < 7;
+    for (int64_t u = follows ? p->cold_unit + 1 : unit; u <= (follows ? unit : unit + 6); u++)
+        p->coldest[u % 7] = INT16_MIN;
+    p->cold_unit = unit;
+    int16_t *c = &p->coldest[unit % 7];
+    if (*c == INT16_MIN || p->celsius10 < *c)
+        *c = p->celsius10;
+    p->hot_at = now > 0 ? now : 1;
+    for (int i = 0; i < 7; i++)
+        if (p->coldest[i] != INT16_MIN &&
+            (p->celsius10 - p->coldest[i] > 100 || p->celsius10 > health_rules[RULE_L16].level[0].limit * 10))
+            health_link_get(h, slot);
+}
+
+// --- waits ---
+
+#define HELD_MEAN (60.0 * HEALTH_S)
+
+void held_read(struct health *h, uint32_t slot, int64_t t1)
+{
+    const struct health_rule *rule = &health_rules[RULE_C01];
+    struct health_port *p = &h->port[slot];
+    struct tele_use use;
+    tele_use(h->t, slot, &use);
+    if (isnan(use.held) || (!p->link && use.held < rule->level[0].limit * rule->clear_part))
+        return;
+    struct health_link *l = health_link_get(h, slot);
+    int e = health_end(l, slot);
+    int64_t t0 = t1 - tele_interval(h->t, slot, TELE_XMIT_WAIT);
+    double weight = 1 - exp(-(double)(t1 - t0) / HELD_MEAN);
+    bool going_on = l->held[e] > 0;
+    l->held[e] = (float)(going_on ? (double)l->held[e] * (1 - weight) + use.held * weight : use.held);
+    for (int i = 0; i < HEALTH_LEVELS; i++) {
+        double limit = rule->level[i].limit, held = (double)l->held[e];
+        if (held < limit)
+            l->held_since[e][i] = 0;
+        else if (!l->held_since[e][i])
+            l->held_since[e][i] = t0 > 0 ? t0 : 1;
+        if (held >= limit * rule->clear_part)
+            l->held_last[e][i] = t1;
+    }
+}
+
+static void held_judge(struct health *h, struct health_link *l, struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[RULE_C01];
+    f->seen_to = seen_to(h, l);
+    for (int e = 0; e < 2; e++) {
+        if (l->slot[e] == TELE_SLOT_NONE)
+            continue;
+        int64_t at = h->port[l->slot[e]].at_errors;
+        for (int i = 0; i < HEALTH_LEVELS; i++) {
+            int64_t since = l->held_since[e][i];
+            if (l->held_last[e][i])
+                f->bad_at[i] = l->held_last[e][i] > f->bad_at[i] ? l->held_last[e][i] : f->bad_at[i];
+            if (!since || at - since < rule->level[i].window || i < f->level)
+                continue;
+            char name[160];
+            f->level = i;
+            f->severity = rule->level[i].severity;
+            health_end_name(h, l->slot[e], name, sizeof(name));
+            snprintf(f->reason, sizeof(f->reason),
+                     "%.1f %% of the time %s could not send, for %lld min; limit %.0f %%",
+                     (double)l->held[e] * 100, name, (long long)((at - since) / HEALTH_MIN),
+                     rule->level[i].limit * 100);
+            snprintf(f->evidence, sizeof(f->evidence), "{\"end\":\"" GUID_FMT "/%u\",\"held\":%.4f}",
+                     GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num,
+                     (double)l->held[e]);
+        }
+    }
+}
+
+// --- width and speed ---
+
+static unsigned lanes_of(unsigned width)
+{
+    return width & 8 ? 12 : width & 4 ? 8 : width & 2 ? 4 : width & 16 ? 2 : width & 1 ? 1 : 0;
+}
+
+static unsigned highest(unsigned bits)
+{
+    unsigned b = 1;
+    while (bits >> 1 >= b)
+        b <<= 1;
+    return bits ? b : 0;
+}
+
+// Best that both ends have enabled, against what is. 0 in what is not known.
+static bool is_slow(const struct port_attrs *a, const struct port_attrs *b, char *text, size_t size)
+{
+    unsigned width = a->width_enabled & b->width_enabled, ext = a->speed_ext_enabled & b->speed_ext_enabled;
+    unsigned best = 0;
+    for (unsigned w = 1; w <= 16; w <<= 1)
+        best = width & w && lanes_of(w) > best ? lanes_of(w) : best;
+    unsigned active = lanes_of(a->width_active);
+    struct port_attrs can = *a;
+    if (best == 0 || active == 0)
+        return false;
+    if (ext && a->speed_ext_active < highest(ext) && !a->fdr10) {
+        can.speed_ext_active = (uint8_t)highest(ext);
+        snprintf(text, size, "%ux at %.0f Gb/s where both ends can %.0f", active, port_rate_mbps(a) / 1000.0,
+                 port_rate_mbps(&can) / 1000.0);
+        return true;
+    }
+    unsigned old = a->speed_enabled & b->speed_enabled;
+    if (!ext && a->speed_ext_active == 0 && old && a->speed_active && a->speed_active < highest(old)) {
+        can.speed_active = (uint8_t)highest(old);
+        snprintf(text, size, "%ux at %.0f Gb/s where both ends can %.0f", active, port_rate_mbps(a) / 1000.0,
+                 port_rate_mbps(&can) / 1000.0);
+        return true;
+    }
+    if (active < best) {
+        snprintf(text, size, "%ux where both ends can %ux", active, best);
+        return true;
+    }
+    return false;
+}
+
+static bool slow_now(const struct health *h, uint32_t slot, char *text, size_t size)
+{
+    const struct fabric *f = h->t->fabric;
+    const struct tele_port *p = &h->t->port[slot];
+    if (!f || p->port == ID_NONE || p->port >= f->num_ports)
+        return false;
+    const struct port *a = &f->port[p->port];
+    if (!port_valid(a->peer) || a->a.state < PORT_INIT)
+        return false;
+    return is_slow(&a->a, &fabric_port(f, a->peer)->a, text, size);
+}
+
+// A new snapshot: links that have become slow, or are no more.
+void judge_slow(struct health *h)
+{
+    char text[100];
+    for (uint32_t s = 0; s < h->num; s++) {
+        if (h->port[s].mate == TELE_SLOT_NONE || h->port[s].mate < s)
+            continue;
+        bool slow = slow_now(h, s, text, sizeof(text));
+        if (!slow && !h->port[s].link)
+            continue;
+        struct health_link *l = health_link_get(h, s);
+        if (!slow)
+            l->slow_since = 0;
+        else if (!l->slow_since)
+            l->slow_since = h->now > 0 ? h->now : 1;
+    }
+}
+
+static void slow_judge(struct health *h, struct health_link *l, struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[RULE_L05];
+    char text[100] = "";
+    f->seen_to = h->now;
+    if (!l->slow_since)
+        return;
+    f->bad_at[0] = h->now;
+    if (h->now - l->slow_since < rule->level[0].window || !slow_now(h, l->slot[0], text, sizeof(text)))
+        return;
+    f->level = 0;
+    f->severity = rule->level[0].severity;
+    snprintf(f->reason, sizeof(f->reason), "%s", text);
+    snprintf(f->evidence, sizeof(f->evidence), "{\"mbps\":%u}", h->port[l->slot[0]].rate_mbps);
+}
+
+// --- verdicts ---
+
+static void tell(struct health *h, struct health_link *l, enum health_rule_index r,
+                 const struct health_finding *f)
+{
+    struct health_verdict *v = &l->verdict[r];
+    v->told = h->now;
+    if (f && f->reason[0]) {
+        free(v->reason);
+        v->reason = xstrdup(f->reason);
+    }
+    if (h->sink.raise)
+        h->sink.raise(h->sink.arg, health_rules[r].id, l->slot[0], v->severity, v->reason ? v->reason : "",
+                      f && f->evidence[0] ? f->evidence : "{}");
+}
+
+static void clear(struct health *h, struct health_link *l, enum health_rule_index r)
+{
+    struct health_verdict *v = &l->verdict[r];
+    v->level = -1;
+    l->healthy_since = h->now;
+    free(v->reason);
+    v->reason = NULL;
+    if (h->sink.clear)
+        h->sink.clear(h->sink.arg, health_rules[r].id, l->slot[0]);
+}
+
+static void take(struct health *h, struct health_link *l, enum health_rule_index r,
+                 const struct health_finding *f)
+{
+    struct health_verdict *v = &l->verdict[r];
+    int64_t after = health_rules[r].clear_ns;
+    if (v->level < 0 && f->level < 0)
+        return;
+    if (v->level < 0) {
+        v->since = h->now;
+        v->bad_at[0] = v->bad_at[1] = INT64_MIN;
+    }
+    for (int i = 0; i < HEALTH_LEVELS; i++)
+        v->bad_at[i] = f->bad_at[i] > v->bad_at[i] ? f->bad_at[i] : v->bad_at[i];
+    if (f->level > v->level || (f->level >= 0 && f->level == v->level && f->severity != v->severity)) {
+        v->level = (int8_t)f->level;
+        v->severity = (uint8_t)f->severity;
+        tell(h, l, r, f);
+        return;
+    }
+    int level = v->level;
+    while (level >= 0 && level > f->level &&
+           (v->bad_at[level] == INT64_MIN || f->seen_to - v->bad_at[level] >= after))
+        level--;
+    if (level < 0) {
+        clear(h, l, r);
+    } else if (level < v->level) {
+        v->level = (int8_t)level;
+        v->severity = (uint8_t)health_rules[r].level[level].severity;
+        tell(h, l, r, f);
+    } else if (f->level >= 0 && f->reason[0] && h->now - v->told >= AGAIN &&
+               (!v->reason || strcmp(v->reason, f->reason) != 0)) {
+        tell(h, l, r, f);
+    }
+}
+
+static void judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[r];
+    switch (rule->kind) {
+    case KIND_COUNT:
+        count_judge(h, l, rule, f);
+        break;
+    case KIND_SUSTAINED:
+        sustained_judge(h, l, rule, f);
+        break;
+    case KIND_DOWN:
+        down_judge(h, l, r, f);
+        break;
+    case KIND_FLAP:
+        flap_judge(h, l, f);
+        break;
+    case KIND_REBOOT:
+        break;
+    case KIND_SLOW:
+        slow_judge(h, l, f);
+        break;
+    case KIND_RAW_RISE:
+    case KIND_RAW_HIGH:
+        raw_judge(h, l, r, f);
+        break;
+    case KIND_HOT:
+        hot_judge(h, l, f);
+        break;
+    case KIND_HELD:
+        held_judge(h, l, f);
+        break;
+    }
+}
+
+static enum health_state state_of(const struct health_link *l)
+{
+    enum health_state worst = HEALTH_UNKNOWN;
+    for (unsigned r = 0; r < HEALTH_RULES; r++) {
+        if (l->verdict[r].level < 0)
+            continue;
+        enum health_state s = health_rules[r].level[l->verdict[r].level].state;
+        if (s == HEALTH_DOWN && !l->down_since)
+            s = HEALTH_DEGRADED; // it is back, and watched for a while
+        worst = s > worst ? s : worst;
+    }
+    return worst;
+}
+
+static void set_state(struct health *h, struct health_link *l)
+{
+    enum health_state s = state_of(l);
+    if (s != l->state) {
+        l->state = s;
+        l->state_since = h->now;
+    }
+}
+
+void judge_link(struct health *h, struct health_link *l)
+{
+    for (unsigned r = 0; r < HEALTH_RULES; r++) {
+        struct health_finding f;
+        f.level = -1;
+        f.bad_at[0] = f.bad_at[1] = INT64_MIN;
+        f.seen_to = h->now;
+        f.severity = ALARM_INFO;
+        f.reason[0] = f.evidence[0] = 0;
+        judge(h, l, r, &f);
+        take(h, l, r, &f);
+    }
+    set_state(h, l);
+}
+
+void judge_forget(struct health *h, struct health_link *l)
+{
+    for (unsigned r = 0; r < HEALTH_RULES; r++)
+        if (l->verdict[r].level >= 0)
+            clear(h, l, r);
+    set_state(h, l);
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// For health*.c only.
+#ifndef WEFT_TELEMETRY_HEALTH_PRIV_H
+#define WEFT_TELEMETRY_HEALTH_PRIV_H
+
+#include "telemetry/health.h"
+
+#define HEALTH_S MONO_S
+#define HEALTH_MIN (60 * MONO_S)
+#define HEALTH_HOUR (3600 * MONO_S)
+
+// --- signals: what is counted over windows, of one end ---
+enum health_signal {
+    SIGNAL_SYMBOL,
+    SIGNAL_RECOVERY,
+    SIGNAL_RCV,
+    SIGNAL_DISCARD,
+    SIGNAL_CONSTRAINT,
+    SIGNAL_VL15,
+    SIGNAL_INTEGRITY,
+    SIGNAL_UNCORRECTABLE,
+    SIGNALS,
+    SIGNAL_NONE = SIGNALS,
+};
+
+// What a counter has counted, when: entries of readings in which it moved, oldest first, in which it moved
+// between t0 and t1. Older ones are merged: an entry is at most a sixteenth of its age long.
+struct health_series {
+    uint32_t n, cap;
+    struct health_entry {
+        int64_t t0, t1;
+        uint64_t count;
+    } entry[];
+};
+void series_add(struct health_series **s, int64_t t0, int64_t t1, uint64_t count);
+// Counted in the window before `end`; an entry that is long against the window counts by its share in it.
+double series_count(const struct health_series *s, int64_t end, int64_t window);
+int64_t series_last(const struct health_series *s); // when it moved last; INT64_MIN: never
+
+// --- rules ---
+enum health_kind {
+    KIND_COUNT,     // more than `limit` in `window`
+    KIND_SUSTAINED, // more than `limit` a second, in each fifth of `window`
+    KIND_DOWN,      // down for `window`
+    KIND_FLAP,      // `limit` downs in `window`; or recoveries
+    KIND_REBOOT,
+    KIND_SLOW,
+    KIND_RAW_RISE, // raw bit error ratio `limit` times its median, and above `floor`
+    KIND_RAW_HIGH, // above `limit`
+    KIND_HOT,
+    KIND_HELD, // held for `limit` of the time, all of `window`
+};
+#define HEALTH_LEVELS 2
+struct health_rule {
+    const char *id; // row of alarm_rules[]: title, advice, source
+    enum health_kind kind;
+    enum health_signal signal;
+    struct health_level { // the higher last; window 0: there is none
+        enum alarm_severity severity;
+        enum health_state state; // of the link while it stands; HEALTH_UNKNOWN: says nothing of the link
+        int64_t window;
+        double limit;
+    } level[HEALTH_LEVELS];
+    bool either;       // both levels are of the same severity: windows of one
+    bool scaled;       // limits are for 400 Gb/s
+    double least;      // never fewer than so many
+    double clear_part; // clear below this part of the limit; 0: none at all
+    int64_t clear_ns;  // for so long
+    const char *what;  // "post-FEC symbol errors"
+};
+enum health_rule_index {
+    RULE_L01,
+    RULE_L02,
+    RULE_L03,
+    RULE_L04,
+    RULE_L05,
+    RULE_L06,
+    RULE_L07,
+    RULE_L08,
+    RULE_L09,
+    RULE_L10,
+    RULE_L11,
+    RULE_L12,
+    RULE_L13,
+    RULE_L14,
+    RULE_L15,
+    RULE_L16,
+    RULE_C01,
+    HEALTH_RULES
+};
+extern const struct health_rule health_rules[HEALTH_RULES];
+
+// What a look at a rule has found.
+struct health_finding {
+    int level;                     // that holds now; -1: none
+    int64_t bad_at[HEALTH_LEVELS]; // when it was so bad last that it must not clear; INT64_MIN: never
+    int64_t seen_to;               // to when all is known: nothing clears beyond it
+    enum alarm_severity severity;
+    char reason[240], evidence[400]; // reason "": as it was
+};
+
+struct health_verdict { // of a rule, of a link
+    int8_t level;       // -1: does not stand
+    uint8_t severity;
+    int64_t since, bad_at[HEALTH_LEVELS];
+    int64_t told;
+    char *reason; // as told last
+};
+
+// --- links ---
+#define HEALTH_DOWNS 24
+#define HEALTH_PENDING 8
+struct health_pending { // LinkDowned has counted n, between t0 and t1
+    uint32_t n;
+    int64_t t0, t1;
+};
+struct health_episode { // not up, as the subnet manager has seen it
+    int64_t down, up;   // up 0: still
+};
+// A link of which there is something to say. Ends: 0 is that of the lower slot.
+struct health_link {
+    uint32_t slot[2]; // [1] TELE_SLOT_NONE: far end never seen
+    struct health_link *prev, *next;
+    struct health_verdict verdict[HEALTH_RULES];
+    struct health_series *series[2][SIGNALS];
+    struct health_pending pending[2][HEALTH_PENDING];
+    struct health_episode episode[HEALTH_PENDING];
+    uint8_t num_pending[2], num_episodes;
+    uint8_t num_downs;
+    struct health_down {
+        int64_t at;
+        bool weak; // one end alone could be read
+    } downs[HEALTH_DOWNS];
+    int64_t down_since;                   // 0: up
+    int64_t slow_since;                   // 0: as it should be
+    int64_t held_since[2][HEALTH_LEVELS]; // from when it is above the limit; 0: it is not
+    int64_t held_last[2][HEALTH_LEVELS];  // when it was above half of them
+    float held[2];                        // mean of about a minute
+    float raw_base;                       // median, of when L08 was raised
+    enum health_state state;              // of the verdicts; UNKNOWN: none
+    int64_t state_since;
+    int64_t healthy_since; // when the last verdict ended
+};
+
+struct health_port {
+    uint64_t last[12];  // TELE_SYMBOL_ERRORS.. TELE_VL15_DROPPED
+    uint64_t last_wait; // TELE_XMIT_WAIT
+    uint64_t last_corrected, last_uncorrectable;
+    uint64_t seen;               // bit c: counter c was read once
+    int64_t at_errors, at_speed; // last readings; 0: none
+    int64_t from;                // first reading of errors
+    int64_t every;               // between the last two
+    struct health_link *link;    // both ends have it; NULL: nothing to say
+    uint32_t mate;               // the far end's slot, when it was seen last
+    uint32_t rate_mbps;          // the same
+    uint32_t host;               // fabric's number of it; ID_NONE: not a host's port
+    uint32_t resets;
+    bool told;    // health_link() was called
+    bool seen_up; // it was up once
+    bool up;
+    int64_t up_at;   // when it came up last; 0: it was
+    int64_t down_at; // when it went down last; 0: never
+    // raw bit errors
+    float raw_now[2], raw_bits[2]; // symbols and bits of the last and the running 5 min
+    float slot_errors, slot_bits;
+    int64_t block;       // number of the running 5 min
+    uint8_t raw_over;    // readings in a row above half of a limit
+    uint8_t history[96]; // by quarter of an hour: code of the ratio, 0 = none
+    // coverage
+    uint64_t holes; // bit i: something was not counted in the i-th last two minutes before hole_unit
+    int64_t hole_unit;
+    // module
+    int16_t celsius10;  // tenths; INT16_MIN: no source
+    int16_t coldest[7]; // by ten minutes
+    int64_t cold_unit;
+    int64_t hot_at; // of the last reading; 0: none
+};
+
+struct health {
+    struct health_opts o;
+    struct health_sink sink;
+    struct health_port *port;
+    uint32_t num;
+    struct health_link *first;
+    const struct tele_table *t;   // during a feed and health_link()
+    const struct fabric *slow_of; // snapshot that was looked at for L05
+    uint64_t slow_generation;
+    int64_t now, swept;
+    uint32_t *host_up; // links that are up, by host; as of hosts_of
+    int64_t hosts_of;
+};
+
+static inline uint32_t health_lower(const struct health *h, uint32_t slot)
+{
+    uint32_t mate = h->port[slot].mate;
+    return mate != TELE_SLOT_NONE && mate < slot ? mate : slot;
+}
+static inline int health_end(const struct health_link *l, uint32_t slot)
+{
+    return l->slot[0] == slot ? 0 : 1;
+}
+
+// health.c
+struct health_link *health_link_get(struct health *h, uint32_t slot); // makes it
+const char *health_end_name(const struct health *h, uint32_t slot, char *buf, size_t size);
+
+// health_down.c
+void down_counted(struct health *h, uint32_t slot, uint64_t n, int64_t t0, int64_t t1);
+void down_set(struct health *h, uint32_t slot, bool up, int64_t now);
+void down_resolve(struct health *h, struct health_link *l); // after each feed
+bool down_training(const struct health *h, uint32_t slot, int64_t t0, int64_t t1);
+void down_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f);
+void flap_judge(struct health *h, struct health_link *l, struct health_finding *f);
+
+// health_raw.c
+void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, int64_t t1);
+double raw_ratio(const struct health_port *p);  // of the last 5 to 10 min; NAN
+double raw_median(const struct health_port *p); // of 24 h; NAN: an hour is not known
+void raw_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f);
+
+// health_judge.c
+void judge_link(struct health *h, struct health_link *l);
+void judge_forget(struct health *h, struct health_link *l); // clears all verdicts
+void judge_slow(struct health *h);
+void held_read(struct health *h, uint32_t slot, int64_t t1);
+
+#endif

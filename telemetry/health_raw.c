@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bit errors before FEC, from the symbols that FEC has corrected: one bit error each at least, so the ratio
+// is the least it can be. "Now" is the mean of the running and the last five minutes: one bad minute is no
+// rise, and three readings in a row must say so too. The median is that of quarters of an hour of a day.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "telemetry/health_priv.h"
+
+#define BLOCK (5 * HEALTH_MIN)
+#define QUARTER (15 * HEALTH_MIN)
+#define QUARTERS 96
+#define ENOUGH 4 // quarters that a median needs
+#define IN_A_ROW 3
+
+// Sixteen decades in 255 steps: 15.5 % each.
+static uint8_t code(double ratio)
+{
+    double x = ratio > 1e-16 ? (log10(ratio) + 16) * 254 / 16 : 0;
+    return (uint8_t)(1 + (x > 254 ? 254 : x + 0.5));
+}
+
+static double ratio_of(double c)
+{
+    return c <= 1 ? 0 : pow(10, (c - 1) * 16 / 254 - 16);
+}
+
+static void next_block(struct health_port *p, int64_t block)
+{
+    bool follows = block == p->block + 1;
+    p->raw_now[0] = follows ? p->raw_now[1] : 0;
+    p->raw_bits[0] = follows ? p->raw_bits[1] : 0;
+    p->raw_now[1] = p->raw_bits[1] = 0;
+    int64_t q0 = p->block / 3, q1 = block / 3;
+    if (q0 != q1 && p->block) {
+        p->history[q0 % QUARTERS] =
+            p->slot_bits > 0 ? code((double)p->slot_errors / (double)p->slot_bits) : 0;
+        p->slot_errors = p->slot_bits = 0;
+        for (int64_t q = q0 + 1; q < q1 && q < q0 + 1 + QUARTERS; q++)
+            p->history[q % QUARTERS] = 0;
+        p->history[q1 % QUARTERS] = 0;
+    }
+    p->block = block;
+}
+
+double raw_ratio(const struct health_port *p)
+{
+    double bits = (double)p->raw_bits[0] + (double)p->raw_bits[1];
+    return bits > 0 ? ((double)p->raw_now[0] + (double)p->raw_now[1]) / bits : NAN;
+}
+
+double raw_median(const struct health_port *p)
+{
+    uint16_t of[256] = {0};
+    unsigned n = 0, seen = 0;
+    for (unsigned i = 0; i < QUARTERS; i++) {
+        if (p->history[i]) {
+            of[p->history[i]]++;
+            n++;
+        }
+    }
+    if (n < ENOUGH)
+        return NAN;
+    for (unsigned c = 1; c < 256; c++) {
+        seen += of[c];
+        if (seen * 2 >= n)
+            return ratio_of(c);
+    }
+    return NAN;
+}
+
+static double rise_limit(const struct health_port *p)
+{
+    const struct health_rule *r = &health_rules[RULE_L08];
+    double m = raw_median(p), limit = r->level[0].limit * m;
+    if (isnan(m))
+        return NAN;
+    return limit > r->least ? limit : r->least;
+}
+
+void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, int64_t t1)
+{
+    struct health_port *p = &h->port[slot];
+    double bits = p->rate_mbps * 1e6 * (double)(t1 - t0) / 1e9;
+    if (bits <= 0 || down_training(h, slot, t0, t1))
+        return;
+    if (t1 / BLOCK != p->block)
+        next_block(p, t1 / BLOCK);
+    p->raw_now[1] += (float)corrected;
+    p->raw_bits[1] += (float)bits;
+    p->slot_errors += (float)corrected;
+    p->slot_bits += (float)bits;
+    double now = (double)corrected / bits;
+    if (now < health_rules[RULE_L08].least / 2) {
+        p->raw_over = 0;
+        return;
+    }
+    double rise = rise_limit(p), high = health_rules[RULE_L09].level[0].limit;
+    bool over = now > high / 2 || (!isnan(rise) && now > rise / 2);
+    p->raw_over = !over ? 0 : p->raw_over < 255 ? p->raw_over + 1 : 255;
+    if (over)
+        health_link_get(h, slot);
+}
+
+static void bad(struct health_finding *f, int level, int64_t at)
+{
+    for (int i = 0; i <= level; i++)
+        f->bad_at[i] = at > f->bad_at[i] ? at : f->bad_at[i];
+}
+
+static int rise_level(struct health_link *l, const struct health_port *p, double now, double *limit,
+                      struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[RULE_L08];
+    bool stands = l->verdict[RULE_L08].level >= 0;
+    double base = stands ? (double)l->raw_base : raw_median(p);
+    double clear = rule->clear_part * fmax(rule->level[0].limit * base, rule->least);
+    *limit = rise_limit(p);
+    if (stands && now > clear)
+        bad(f, 0, p->at_speed);
+    if (stands || isnan(*limit) || now <= *limit || p->raw_over < IN_A_ROW)
+        return -1;
+    l->raw_base = (float)base;
+    return 0;
+}
+
+static int high_level(const struct health_port *p, double now, double *limit, struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[RULE_L09];
+    int level = -1;
+    for (int i = 0; i < HEALTH_LEVELS; i++) {
+        if (now > rule->level[i].limit)
+            level = i;
+        if (now > rule->clear_part * rule->level[i].limit)
+            bad(f, i, p->at_speed);
+    }
+    *limit = rule->level[level > 0 ? level : 0].limit;
+    return p->raw_over >= IN_A_ROW ? level : -1;
+}
+
+static void judge_end(struct health *h, struct health_link *l, enum health_rule_index r, uint32_t slot,
+                      struct health_finding *f)
+{
+    const struct health_port *p = &h->port[slot];
+    double now = raw_ratio(p), limit;
+    char name[160];
+    if (isnan(now))
+        return;
+    f->seen_to = p->at_speed < f->seen_to ? p->at_speed : f->seen_to;
+    int level = r == RULE_L08 ? rise_level(l, p, now, &limit, f) : high_level(p, now, &limit, f);
+    if (level < 0 || level < f->level)
+        return;
+    f->level = level;
+    f->severity = health_rules[r].level[level].severity;
+    bad(f, level, p->at_speed);
+    snprintf(f->reason, sizeof(f->reason), "raw bit error ratio %.1e at %s, limit %.1e%s", now,
+             health_end_name(h, slot, name, sizeof(name)), limit,
+             r == RULE_L08 ? " (ten times the median of 24 h)" : "");
+    snprintf(f->evidence, sizeof(f->evidence), "{\"raw_ber\":%.3e,\"limit\":%.3e}", now, limit);
+}
+
+void raw_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f)
+{
+    for (int e = 0; e < 2; e++)
+        if (l->slot[e] != TELE_SLOT_NONE)
+            judge_end(h, l, r, l->slot[e], f);
+}
