@@ -282,6 +282,93 @@ static const struct opt_row events_rows[] = {
     {0},
 };
 
+static const struct opt_row telemetry_rows[] = {
+    {.name = "interval",
+     .type = OPT_DURATION,
+     .offset = AT(telemetry_interval),
+     .min = 0,
+     .max = 3600e9,
+     .def = "10s",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Every port's counters are read once in this time; 0s: counters are not collected"},
+    {.name = "errors_interval",
+     .type = OPT_DURATION,
+     .offset = AT(telemetry_errors_interval),
+     .min = 0,
+     .max = 3600e9,
+     .def = "0s",
+     .reload = OPT_RELOAD_RESTART,
+     .doc =
+         "Error counters are read this often between the sweeps too, such as 1s: one request a switch that "
+         "can sum its ports up, and its ports only when a sum has changed; 0s: with the sweep"},
+    {.name = "detail_interval",
+     .type = OPT_DURATION,
+     .offset = AT(telemetry_detail_interval),
+     .min = 1e9,
+     .max = 86400e9,
+     .def = "60s",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Counters of FEC, and what makes up receive errors and discards, are read once in this time"},
+    {.name = "per_device",
+     .type = OPT_INT,
+     .offset = AT(telemetry_per_device),
+     .min = 1,
+     .max = 64,
+     .def = "4",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Requests for counters at once to one switch or adapter"},
+    {.name = "clear_saturated",
+     .type = OPT_BOOL,
+     .offset = AT(telemetry_clear_saturated),
+     .def = "false",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "Clear a counter in the device when it stands at its maximum and can count no further (only that "
+            "one): for old devices without extended error counters. Other tools see the clear"},
+    {.name = "keep_raw",
+     .type = OPT_DURATION,
+     .offset = AT(keep_raw),
+     .min = 3600e9,
+     .max = 3650 * 86400e9,
+     .def = "1d",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "How long every sweep is kept"},
+    {.name = "keep_minute",
+     .type = OPT_DURATION,
+     .offset = AT(keep_minute),
+     .min = 3600e9,
+     .max = 3650 * 86400e9,
+     .def = "31d",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "How long one sample a minute is kept"},
+    {.name = "keep_hour",
+     .type = OPT_DURATION,
+     .offset = AT(keep_hour),
+     .min = 3600e9,
+     .max = 3650 * 86400e9,
+     .def = "366d",
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "How long one sample an hour is kept"},
+    {.name = "max_size",
+     .type = OPT_SIZE,
+     .offset = AT(telemetry_max_size),
+     .min = 0,
+     .max = 1e15,
+     .def = "0",
+     .reload = OPT_RELOAD_RESTART,
+     .doc =
+         "All that is kept of one fabric's counters is at most that big: the oldest goes first; 0 = no bound "
+         "but age"},
+    {.name = "cable_file",
+     .type = OPT_STRING,
+     .offset = AT(cable_file),
+     .def = "",
+     .reload = OPT_RELOAD_LIVE,
+     .doc =
+         "What ibdiagnet says of cables and modules (ibdiagnet2.db_csv or ibdiagnet2.cables): temperature, "
+         "optical power, serial number, vendor; read at start and when it changes; empty: no source"},
+    {0},
+};
+
 static const struct opt_row sim_rows[] = {
     {.name = "state",
      .type = OPT_ENUM,
@@ -402,6 +489,10 @@ const struct opt_row config_rows[] = {
     {.name = "routing", .type = OPT_SECTION, .sub = routing_rows, .doc = "Routes"},
     {.name = "mad", .type = OPT_SECTION, .sub = mad_rows, .doc = "Management datagrams"},
     {.name = "events", .type = OPT_SECTION, .sub = events_rows, .doc = "What happened, kept in meta.db"},
+    {.name = "telemetry",
+     .type = OPT_SECTION,
+     .sub = telemetry_rows,
+     .doc = "Counters of ports: reading, history"},
     {.name = "sim", .type = OPT_SECTION, .sub = sim_rows, .doc = "Simulated fabrics"},
     {0},
 };
@@ -509,6 +600,7 @@ void config_take_live(struct config *to, const struct config *c)
     to->log_level = c->log_level;
     to->priority = c->priority;
     to->events_keep_days = c->events_keep_days;
+    to->cable_file = c->cable_file;
     to->sim_loss = c->sim_loss;
 }
 

@@ -40,6 +40,11 @@ struct config {
     int64_t window, device_window, timeout, retries;
     // events
     int64_t events_keep_days;
+    // telemetry
+    int64_t telemetry_interval, telemetry_errors_interval, telemetry_detail_interval, telemetry_per_device;
+    bool telemetry_clear_saturated;
+    int64_t keep_raw, keep_minute, keep_hour, telemetry_max_size;
+    const char *cable_file;
     // sim
     int sim_state, sim_time;
     int64_t sim_seed, sim_latency, sim_service, sim_vl15_buffer, sim_dead_nodes, sim_adaptive_groups;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/tele.h"
 #include "fabric/topogen.h"
 #include "lib/arena.h"
 #include "lib/buf.h"
@@ -26,6 +27,7 @@ struct fab {
     struct transport *transport;
     struct mad_engine *engine;
     struct sm *sm;
+    struct wire_tele *tele;   // NULL: counters are not collected
     struct findings findings; // of the file
     struct buf lft_file;
     uint64_t *roots;
@@ -70,6 +72,7 @@ static void on_event(void *arg, const struct sm_event *ev)
 static void on_snapshot(void *arg)
 {
     struct fab *f = arg;
+    wire_tele_snapshot(f->tele, f->sm);
     if (*f->env.api != NULL)
         api_changed(*f->env.api, f->cfg->name);
 }
@@ -125,6 +128,7 @@ static int sm_make(struct fab *f, struct err *e)
     f->api.engine = f->engine;
     f->api.transport = f->transport->name;
     f->api.down = NULL;
+    wire_tele_open(f->tele, f->engine);
     sm_start(f->sm);
     return 0;
 }
@@ -132,6 +136,7 @@ static int sm_make(struct fab *f, struct err *e)
 static void close_all(struct fab *f)
 {
     mad_engine_free(f->engine); // first: it drops what the manager waits for
+    wire_tele_close(f->tele);
     sm_free(f->sm);
     if (f->transport != NULL)
         f->transport->ops->free(f->transport);
@@ -261,6 +266,7 @@ struct fab *fab_new(const struct fab_env *env, const struct config_fabric *c, bo
 {
     struct fab *f = fab_base(env, c);
     bool sim = c->simulate[0] != 0;
+    f->tele = once ? NULL : wire_tele_new(&f->env, c, &f->api);
     int rc = sim ? open_sim(f, e) : open_port(f, e);
 
     if (rc == 0)
@@ -281,6 +287,7 @@ void fab_free(struct fab *f)
     loop_timer_cancel(&f->retry);
     loop_unpost(f->env.loop, &f->reopen);
     close_all(f);
+    wire_tele_free(f->tele);
     sim_free(f->sim);
     fabric_unref(f->api.offline);
     findings_done(&f->findings);

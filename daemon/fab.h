@@ -14,6 +14,7 @@ struct fab_env { // borrowed, process lifetime
     struct loop *loop;
     struct pool *pool;
     struct db *db;
+    struct alarms *alarms; // NULL: none are kept
     const struct config *config;
     struct api **api;                                                  // set later
     void (*swept)(void *arg, struct fab *f, const struct sm_sweep *s); // may be NULL

@@ -5,11 +5,13 @@
 //     args.c     the command line
 //     config.c   option rows, defaults, what they mean to the parts
 //     fab.c      one managed fabric: transport, engine, manager; opened again when its port fails
+//     tele.c     a fabric's counters: history, collector
 //     dump.c     fabrics and tables in other programs' forms
 //     once.c     --once: bring up, print JSON, exit
 //     notify.c   readiness and watchdog messages to systemd
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,17 +125,19 @@ static int make_temp_state(struct weftd *w, struct err *e)
     return 0;
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
 static void remove_temp_state(struct weftd *w)
 {
-    static const char *const file[] = {"meta.db", "meta.db-wal", "meta.db-shm", "weftd.lock"};
-    char path[400];
-    if (w->temp_state[0] == 0)
-        return;
-    for (size_t i = 0; i < sizeof(file) / sizeof(file[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", w->temp_state, file[i]);
-        unlink(path);
-    }
-    rmdir(w->temp_state);
+    if (w->temp_state[0] != 0)
+        nftw(w->temp_state, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 static void on_terminate(void *arg)

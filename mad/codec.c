@@ -80,6 +80,9 @@
 #define MAD_NAME port_extended_speeds_counters
 #define MAD_DEF "mad/attr/port_extended_speeds_counters.def"
 #include "mad/attr/define.h"
+#define MAD_NAME port_vl_xmit_wait_counters
+#define MAD_DEF "mad/attr/port_vl_xmit_wait_counters.def"
+#include "mad/attr/define.h"
 #define MAD_NAME sa_notice
 #define MAD_DEF "mad/attr/sa_notice.def"
 #include "mad/attr/define.h"

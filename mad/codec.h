@@ -129,7 +129,8 @@ struct mad_attr {
     X(port_xmit_discard_details, "PortXmitDiscardDetails", 0x04, 0x0016, 12, MAD_MAY_GET | MAD_MAY_SET)      \
     X(port_counters_extended, "PortCountersExtended", 0x04, 0x001d, 184, MAD_MAY_GET | MAD_MAY_SET)          \
     X(port_extended_speeds_counters, "PortExtendedSpeedsCounters", 0x04, 0x001f, 152,                        \
-      MAD_MAY_GET | MAD_MAY_SET)
+      MAD_MAY_GET | MAD_MAY_SET)                                                                             \
+    X(port_vl_xmit_wait_counters, "PortVLXmitWaitCounters", 0x04, 0x001c, 36, MAD_MAY_GET | MAD_MAY_SET)
 
 // Headers count from the first byte of the MAD. sa_notice is the SA's Notice (with the issuer's GID).
 #define MAD_HDR_ATTRS(X)                                                                                     \
@@ -252,6 +253,9 @@ struct mad_port_counters_extended {
 };
 struct mad_port_extended_speeds_counters {
 #include "mad/attr/port_extended_speeds_counters.def"
+};
+struct mad_port_vl_xmit_wait_counters {
+#include "mad/attr/port_vl_xmit_wait_counters.def"
 };
 struct mad_sa_notice {
 #include "mad/attr/sa_notice.def"

@@ -19,6 +19,8 @@
 // A counter at its maximum counts no further: it is marked, and what it says is the least it has counted.
 // Counted is never what may not have been: between the last reading and a clear nothing is known.
 //
+// A counter that comes by another attribute than before (of another width): counting goes on from there.
+//
 // After a restart: accumulators go on from what history and the kept differences say. A raw below that means
 // that somebody has cleared, or that the differences are not those of the last moment: counting goes on from
 // there without counting anything.
@@ -44,7 +46,8 @@ struct accum_slot {
     uint64_t clearing; // bit c: we have asked for a clear and do not know what became of it
     uint32_t base;     // its block, NONE
     uint32_t peak_mbps;
-    bool suspect; // there are answers that were not believed
+    uint8_t source[2]; // attribute (kind + 1) that DATA, ERRORS were of last; 0: none yet
+    bool suspect;      // there are answers that were not believed
 };
 
 struct accum_suspect {
@@ -192,6 +195,7 @@ struct look { // an answer while it is judged
     const struct accum_reading *r;
     const struct accum_suspect *suspect;
     bool whole;
+    bool moved[2]; // DATA, ERRORS come by another attribute now: of another width
     uint8_t verdict[TELE_COUNTERS];
 };
 
@@ -239,6 +243,26 @@ static uint64_t most(const struct look *k, enum tele_counter c, int64_t ns)
     return n < 9e18 ? (uint64_t)n : UINT64_MAX;
 }
 
+// Which of the two a counter goes with; those that are taken along go with the errors.
+static unsigned source_of(const struct accum_reading *r, enum tele_counter c)
+{
+    return tele_rows[c].group != TELE_DATA || !(r->groups >> TELE_DATA & 1);
+}
+
+static void look_at_source(struct look *k)
+{
+    for (unsigned i = 0; i < 2; i++)
+        k->moved[i] = k->r->groups >> (i ? TELE_ERRORS : TELE_DATA) & 1 && k->s->source[i] &&
+                      k->s->source[i] != k->r->kind + 1;
+}
+
+static void keep_source(struct look *k)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (k->r->groups >> (i ? TELE_ERRORS : TELE_DATA) & 1)
+            k->s->source[i] = (uint8_t)(k->r->kind + 1);
+}
+
 static enum verdict judge_back(const struct look *k, enum tele_counter c, uint64_t last, uint64_t raw)
 {
     uint64_t limit = most(k, c, elapsed(k, c));
@@ -264,6 +288,8 @@ static enum verdict judge(const struct look *k, enum tele_counter c)
     uint64_t raw = k->r->raw[c], last = last_raw(k, c);
     if (!(k->s->known >> c & 1))
         return FIRST;
+    if (k->moved[source_of(k->r, c)])
+        return BASELINE;
     if (raw < last)
         return judge_back(k, c, last, raw);
     if (!(k->s->stored >> c & 1) && raw - last > most(k, c, elapsed(k, c)))
@@ -271,7 +297,7 @@ static enum verdict judge(const struct look *k, enum tele_counter c)
     return RISES;
 }
 
-static bool all_went_back(const struct look *k)
+static bool all_went_back(const struct look *k, bool *ret_above)
 {
     unsigned above = 0, back = 0;
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
@@ -280,6 +306,7 @@ static bool all_went_back(const struct look *k)
             above += last > 0;
             back += k->r->raw[c] < last;
         }
+    *ret_above = above > 0;
     return back > 0 && back == above;
 }
 
@@ -379,13 +406,16 @@ void accum_read(struct accum *a, struct tele_table *t, uint32_t slot, const stru
 
     *ret = (struct accum_found){0};
     k.suspect = p;
-    k.whole = all_went_back(&k);
+    bool above;
+    look_at_source(&k);
+    k.whole = all_went_back(&k, &above);
     if (!judge_all(&k, ret)) {
         ret->nonsense = true;
         suspect_keep(a, slot, r, 0);
         return;
     }
     move_times(a, t, slot, r);
+    keep_source(&k);
     for (unsigned c = 0; c < TELE_COUNTERS; c++) {
         if (!(r->counters >> c & 1))
             continue;
@@ -399,6 +429,7 @@ void accum_read(struct accum *a, struct tele_table *t, uint32_t slot, const stru
         t->have[slot] |= BIT(c);
     }
     ret->whole = k.whole && ret->cleared;
+    ret->stood = above && !ret->whole;
     ret->full = r->full & r->counters & ~k.s->full;
     k.s->full = (k.s->full & ~r->counters) | (r->full & r->counters);
     t->port[slot].saturated = k.s->full != 0;

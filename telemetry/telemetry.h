@@ -23,6 +23,7 @@
 #include "telemetry/health.h"
 #include "telemetry/table.h"
 
+struct pool;
 struct tele;
 struct tele_module; // module.h
 
@@ -33,13 +34,17 @@ struct tele_opts {
     int64_t detail_interval_ns; // of the groups SPEED, RCV_DETAIL, XMIT_DETAIL
     unsigned per_device;        // requests at once to one device
     bool clear_saturated;       // clear counters that cannot count further (only those; never others)
+    const char *dir;    // the fabric's folder of history: what accumulators need over restarts is kept there;
+                        // NULL: they begin anew
+    int64_t history_ms; // series_report.last_ms: time of the newest sweep that history has
+    struct pool *pool;  // for what is written to dir; NULL: on the loop
 };
 struct tele_callbacks {
     void *arg;
     void (*event)(void *arg, const char *kind, const char *severity, const char *subject, const char *text);
     void (*swept)(void *arg); // a sweep has ended; everything is fed
 };
-// series, alarms may be NULL. None is owned.
+// series, alarms may be NULL. None is owned. tele_free(): after the engine, so that no answer comes any more.
 struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, struct alarms *a,
                       const struct tele_opts *o, const struct tele_callbacks *cb);
 void tele_free(struct tele *t);
@@ -50,11 +55,13 @@ void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tab
 const struct tele_table *tele_table(const struct tele *t);
 const struct congest *tele_congest(const struct tele *t);
 struct health *tele_health(struct tele *t);
+uint64_t tele_saturated(const struct tele *t, uint32_t slot); // bit c: counter c stands at its maximum
 
 // Ticks of PortXmitWait by virtual lane since the device cleared them (PortVLXmitWaitCounters), read now, on
 // demand. done is called once, from the loop, never from inside the call: status 0, -ETIMEDOUT, -EOPNOTSUPP
-// (the device has no such attribute), -ENOENT (no such port, or nothing is collected), -ECANCELED (tele_free,
-// another generation). ticks is valid during the call; 16 bits on the wire, 65535 = that many or more.
+// (the device has no such attribute), -EPROTO (answered for another port), -ENOENT (no such port, or nothing
+// is collected), -ECANCELED (tele_free, another generation). ticks is valid during the call; 16 bits on the
+// wire, 65535 = that many or more.
 struct tele_vl_waits {
     int status;
     const char *text;   // why not, for people; ""
@@ -72,7 +79,10 @@ struct tele_status {
     int64_t last_ns;              // how long it took
     uint32_t ports, read, unread; // of the last sweep
     uint64_t mads, timeouts, refused;
-    uint64_t resets, saturated, nonsense; // found since the start
+    uint64_t resets, saturated, nonsense; // found since the start: ports whose counters were cleared by
+                                          // others or by a reboot; counters at their maximum; answers dropped
+    uint64_t reboots, wraps, cleared;     // agents all of whose counters began anew (among resets); 32-bit
+                                          // counters that went round; clears by us
     uint64_t since_ns;                    // CPU of collect, rates, health and congestion, since the start
 };
 void tele_get_status(const struct tele *t, struct tele_status *ret);

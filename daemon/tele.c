@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/tele.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "db/series.h"
+#include "lib/err.h"
+#include "lib/log.h"
+#include "lib/xalloc.h"
+#include "telemetry/telemetry.h"
+
+struct wire_tele {
+    struct fab_env env;
+    const struct config_fabric *cfg;
+    struct api_fabric *api;
+    struct series *series;
+    struct series_report report;
+    char dir[400];
+    struct tele *tele;
+};
+
+static void on_event(void *arg, const char *kind, const char *severity, const char *subject, const char *text)
+{
+    const struct wire_tele *w = arg;
+    if (w->env.db == NULL)
+        return;
+    uint64_t id = db_event_add(w->env.db, &(struct db_event){.wall_ns = wall_now_ns(),
+                                                             .fabric = w->cfg->name,
+                                                             .kind = kind,
+                                                             .severity = severity,
+                                                             .subject = subject,
+                                                             .text = text,
+                                                             .data = ""});
+    if (*w->env.api != NULL)
+        api_event(*w->env.api, id);
+}
+
+static void open_history(struct wire_tele *w)
+{
+    const struct config *c = w->env.config;
+    struct series_opts o = {
+        .columns = TELE_COUNTERS,
+        .peak_columns = 1ull << TELE_XMIT_DATA | 1ull << TELE_RCV_DATA | 1ull << TELE_XMIT_WAIT,
+        .keep_ms = {c->keep_raw / MONO_MS, c->keep_minute / MONO_MS, c->keep_hour / MONO_MS},
+        .max_bytes = (uint64_t)c->telemetry_max_size};
+    struct err e = {0};
+    char parent[300], text[700];
+
+    snprintf(parent, sizeof(parent), "%s/telemetry", c->state_dir);
+    snprintf(w->dir, sizeof(w->dir), "%s/%.64s", parent, w->cfg->name);
+    mkdir(parent, 0750); // what else there is to say, series_open() says
+    w->series = series_open(w->env.loop, w->dir, &o, &w->report, &e);
+    if (w->series == NULL) {
+        log_error("history-off", "fabric=%s dir=\"%s\" text=\"%s\"", w->cfg->name, w->dir,
+                  err_str(&e, text, sizeof(text)));
+        return;
+    }
+    if (w->report.set_aside > 0)
+        log_error("history-set-aside", "fabric=%s files=%u last=\"%s\"", w->cfg->name, w->report.set_aside,
+                  w->report.set_aside_as);
+    w->api->series = w->series;
+    w->api->series_dir = w->dir;
+}
+
+struct wire_tele *wire_tele_new(const struct fab_env *env, const struct config_fabric *c,
+                                struct api_fabric *api)
+{
+    if (env->config->telemetry_interval == 0)
+        return NULL;
+    struct wire_tele *w = xcalloc(1, sizeof(*w));
+    w->env = *env;
+    w->cfg = c;
+    w->api = api;
+    open_history(w);
+    return w;
+}
+
+void wire_tele_open(struct wire_tele *w, struct mad_engine *e)
+{
+    if (w == NULL)
+        return;
+    const struct config *c = w->env.config;
+    struct tele_opts o = {
+        .fabric = w->cfg->name,
+        .interval_ns = c->telemetry_interval,
+        .errors_interval_ns = c->telemetry_errors_interval,
+        .detail_interval_ns = c->telemetry_detail_interval,
+        .per_device = (unsigned)c->telemetry_per_device,
+        .clear_saturated = c->telemetry_clear_saturated,
+        .dir = w->series ? w->dir : NULL,
+        .history_ms = w->report.last_ms,
+        .pool = w->env.pool,
+    };
+    struct tele_callbacks cb = {.arg = w, .event = on_event};
+    w->tele = tele_new(w->env.loop, e, w->series, w->env.alarms, &o, &cb);
+    w->api->tele = w->tele;
+}
+
+void wire_tele_close(struct wire_tele *w)
+{
+    if (w == NULL)
+        return;
+    w->api->tele = NULL;
+    tele_free(w->tele);
+    w->tele = NULL;
+    if (w->series != NULL) {
+        series_flush(w->series);
+        w->report.last_ms = wall_now_ns() / MONO_MS; // a collector that begins anew goes on from there
+    }
+}
+
+void wire_tele_free(struct wire_tele *w)
+{
+    if (w == NULL)
+        return;
+    wire_tele_close(w);
+    w->api->series = NULL;
+    w->api->series_dir = NULL;
+    series_close(w->series);
+    free(w);
+}
+
+// Groups only with the tables that they are of.
+static const struct fabric_groups *groups_in_force(const struct sm *sm, const struct fabric *f,
+                                                   const struct fabric_tables *t)
+{
+    const struct fabric *gf = NULL;
+    const struct fabric_tables *gt = NULL;
+    const struct fabric_groups *g = sm_adaptive_groups(sm, &gf, &gt);
+    return gf == f && gt == t ? g : NULL;
+}
+
+void wire_tele_snapshot(struct wire_tele *w, const struct sm *sm)
+{
+    struct sm_status st;
+    if (w == NULL || w->tele == NULL || sm == NULL)
+        return;
+    sm_get_status(sm, &st);
+    const struct fabric *f = st.state == SM_MASTER && st.up ? sm_fabric(sm) : NULL;
+    const struct fabric_tables *t = f != NULL ? sm_tables(sm) : NULL;
+    tele_fabric(w->tele, f, t, f != NULL ? groups_in_force(sm, f, t) : NULL);
+}

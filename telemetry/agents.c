@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a snapshot to slots and agents: every port with a cable has a slot, the one it had before; what is
+// gone keeps its slot and says so. O(ports), one look-up a node.
+#include "telemetry/telemetry_priv.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/hash.h"
+#include "lib/xalloc.h"
+
+void agents_done(struct tele *t)
+{
+    for (uint32_t i = 0; i < t->num_agents; i++)
+        free(t->agent[i].slot);
+    free(t->agent);
+    free(t->order);
+    free(t->fresh);
+    free(t->slot_agent);
+}
+
+void agents_slots(struct tele *t)
+{
+    uint32_t n = t->table.num;
+    if (n > t->slots_room) {
+        uint32_t to = t->slots_room + t->slots_room / 4 > n ? t->slots_room + t->slots_room / 4 : n;
+        t->fresh = xreallocarray(t->fresh, to, sizeof(*t->fresh));
+        t->slot_agent = xreallocarray(t->slot_agent, to, sizeof(*t->slot_agent));
+        for (uint32_t i = t->slots_room; i < to; i++) {
+            t->fresh[i] = 0;
+            t->slot_agent[i] = TELE_SLOT_NONE;
+        }
+        t->slots_room = to;
+    }
+    accum_room(&t->accum, n);
+}
+
+void agent_name(const struct tele *t, const struct agent *a, char *buf, size_t size)
+{
+    const struct fabric *f = t->table.fabric;
+    const struct node *n = f ? fabric_by_guid(f, a->guid) : NULL;
+    if (n != NULL && a->key_port == 0)
+        fabric_node_name(f, n, buf, size);
+    else if (n != NULL)
+        fabric_port_name(f, fabric_port_at(f, n, a->key_port), buf, size);
+    else
+        snprintf(buf, size, "0x%016llx", (unsigned long long)a->guid);
+}
+
+static uint32_t agent_make(struct tele *t, uint64_t guid, uint8_t key_port)
+{
+    if (t->num_agents == t->room_agents) {
+        t->room_agents = t->room_agents ? t->room_agents + t->room_agents / 2 : 64;
+        t->agent = xreallocarray(t->agent, t->room_agents, sizeof(*t->agent));
+    }
+    t->agent[t->num_agents] = (struct agent){
+        .guid = guid, .key_port = key_port, .turn = (uint32_t)(hash_mix64(guid + key_port) >> 32)};
+    return t->num_agents++;
+}
+
+static bool has_cable(const struct port *p)
+{
+    return port_valid(p->peer) || p->excluded != PORT_INCLUDED || p->a.state > PORT_DOWN;
+}
+
+static uint8_t lanes_of(uint8_t width)
+{
+    static const struct {
+        uint8_t code, lanes;
+    } w[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
+    for (unsigned i = 0; i < sizeof(w) / sizeof(w[0]); i++)
+        if (w[i].code == width)
+            return w[i].lanes;
+    return 0;
+}
+
+static uint32_t slot_of(struct tele *t, uint64_t guid, uint8_t num, uint8_t num_ports)
+{
+    struct tele_node *n = tele_node_add(&t->table, guid, num_ports);
+    uint32_t slot = n->slot[num];
+    if (slot != TELE_SLOT_NONE)
+        return slot;
+    slot = t->series != NULL ? series_id(t->series, guid, num) : t->table.num;
+    tele_slot_set(&t->table, slot, guid, num);
+    agents_slots(t);
+    return slot;
+}
+
+static void slot_take(struct tele *t, const struct fabric *f, uint32_t slot, uint32_t port)
+{
+    struct tele_port *p = &t->table.port[slot];
+    const struct port *fp = &f->port[port];
+    p->port = port;
+    p->of_switch = f->node[fp->node.i].type == NODE_SWITCH;
+    p->up = fp->a.state >= PORT_INIT || (fp->a.state == PORT_STATE_NOP && port_valid(fp->peer));
+    p->rate_mbps = port_rate_mbps(&fp->a);
+    p->lanes = lanes_of(fp->a.width_active);
+    if (p->unread == TELE_GONE) {
+        p->unread = TELE_NOT_YET;
+        p->unread_since = loop_now(t->loop).ns;
+    }
+    accum_rate(&t->accum, slot, p->rate_mbps);
+}
+
+static void agent_add_slot(struct agent *a, uint32_t slot)
+{
+    if (a->num == a->room)
+        a->slot = xreallocarray(a->slot, a->room = a->room ? (uint16_t)(a->room * 2) : 1, sizeof(uint32_t));
+    a->slot[a->num++] = slot;
+}
+
+static void agent_at(struct tele *t, struct agent *a, uint16_t lid, bool reached)
+{
+    if (!reached || lid > LID_UCAST_MAX)
+        lid = 0;
+    if (lid == a->lid)
+        return;
+    a->lid = lid;
+    agent_new(t, a);
+}
+
+static void take_node(struct tele *t, const struct fabric *f, const struct node *n, uint32_t *port_slot)
+{
+    bool sw = n->type == NODE_SWITCH;
+    const struct port *zero = sw ? &f->port[n->first_port] : NULL;
+    uint32_t agent = TELE_SLOT_NONE;
+    for (unsigned num = 1; num <= n->num_ports; num++) {
+        uint32_t i = n->first_port + num - node_first_num(n);
+        const struct port *p = &f->port[i];
+        if (!has_cable(p))
+            continue;
+        uint32_t slot = slot_of(t, n->guid, (uint8_t)num, n->num_ports);
+        struct tele_node *tn = tele_node_find(&t->table, n->guid);
+        slot_take(t, f, slot, i);
+        port_slot[i] = slot;
+        agent = sw ? tn->agent : t->slot_agent[slot];
+        if (agent == TELE_SLOT_NONE)
+            agent = agent_make(t, n->guid, sw ? 0 : (uint8_t)num);
+        if (sw)
+            tn->agent = agent;
+        t->slot_agent[slot] = agent;
+        agent_add_slot(&t->agent[agent], slot);
+        if (!sw)
+            agent_at(t, &t->agent[agent], p->a.lid,
+                     p->a.state == PORT_ACTIVE || p->a.state == PORT_STATE_NOP);
+    }
+    if (sw && agent != TELE_SLOT_NONE)
+        agent_at(t, &t->agent[agent], zero->a.lid, true);
+}
+
+static void forget_ports(struct tele *t)
+{
+    for (uint32_t i = 0; i < t->table.num; i++) {
+        t->table.port[i].port = ID_NONE;
+        t->table.port[i].peer = TELE_SLOT_NONE;
+    }
+    for (uint32_t i = 0; i < t->num_agents; i++)
+        t->agent[i].num = 0;
+}
+
+static void mark_gone(struct tele *t)
+{
+    for (uint32_t i = 0; i < t->table.num; i++) {
+        struct tele_port *p = &t->table.port[i];
+        if (p->port != ID_NONE || p->unread == TELE_GONE)
+            continue;
+        p->unread = TELE_GONE;
+        p->unread_since = loop_now(t->loop).ns;
+        p->up = false;
+        t->table.have[i] = t->table.had[i] = t->fresh[i] = 0;
+    }
+    for (uint32_t i = 0; i < t->num_agents; i++)
+        if (t->agent[i].num == 0 && t->agent[i].lid) {
+            t->agent[i].lid = 0;
+            agent_new(t, &t->agent[i]);
+        }
+}
+
+static int by_turn(const void *x, const void *y, void *arg)
+{
+    const struct agent *a = arg, *p = &a[*(const uint32_t *)x], *q = &a[*(const uint32_t *)y];
+    return p->turn != q->turn ? (p->turn > q->turn ? 1 : -1) : p->guid > q->guid ? 1 : -1;
+}
+
+static void make_order(struct tele *t)
+{
+    if (t->num_order == t->num_agents)
+        return;
+    t->order = xreallocarray(t->order, t->num_agents, sizeof(uint32_t));
+    for (uint32_t i = 0; i < t->num_agents; i++)
+        t->order[i] = i;
+    qsort_r(t->order, t->num_agents, sizeof(uint32_t), by_turn, t->agent);
+    t->num_order = t->num_agents;
+}
+
+void agents_take(struct tele *t, const struct fabric *f)
+{
+    uint32_t *port_slot = NULL;
+    forget_ports(t);
+    if (f != NULL) {
+        port_slot = xmalloc((f->num_ports + 1ull) * sizeof(uint32_t));
+        memset(port_slot, 0xff, (f->num_ports + 1ull) * sizeof(uint32_t));
+        for (uint32_t i = 0; i < f->num_nodes; i++)
+            take_node(t, f, &f->node[i], port_slot);
+        for (uint32_t i = 0; i < f->num_ports; i++)
+            if (port_slot[i] != TELE_SLOT_NONE && port_valid(f->port[i].peer))
+                t->table.port[port_slot[i]].peer = port_slot[f->port[i].peer.i];
+        free(port_slot);
+    }
+    mark_gone(t);
+    make_order(t);
+}

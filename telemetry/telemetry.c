@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sweeps. Each agent has its turn in the first half of the interval, always the same one (by its GUID): what
+// is asked is spread, and the time between two readings of one port is the interval. A sweep ends when all
+// rounds have, but for those of agents that did not keep up in the last one; at the latest when the next is
+// due: those that have not ended then are slow, and go on beside the next sweep. When a great part has not
+// (the way out is full, not the agents), the next sweep begins later, and that is counted.
+//
+// At the end of a sweep: ports that were not read say so and have no values that were due, then congestion,
+// health and history are fed, then `swept` is called. The error counters' rounds between sweeps have turns of
+// their own and feed health alone.
+#include "telemetry/telemetry_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/xalloc.h"
+
+#define EVENTS_A_SWEEP 32
+
+static void sweep_tick(void *arg);
+static void errors_tick(void *arg);
+
+// --- life ---
+
+struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, struct alarms *a,
+                      const struct tele_opts *o, const struct tele_callbacks *cb)
+{
+    struct tele *t = xcalloc(1, sizeof(*t));
+    t->loop = l;
+    t->engine = e;
+    t->series = s;
+    t->alarms = a;
+    t->o = *o;
+    t->o.fabric = t->fabric = xstrdup(o->fabric ? o->fabric : "");
+    t->o.dir = t->dir = o->dir ? xstrdup(o->dir) : NULL;
+    if (t->o.per_device == 0)
+        t->o.per_device = 4;
+    if (cb != NULL)
+        t->cb = *cb;
+    tele_table_init(&t->table);
+    accum_init(&t->accum);
+    t->data_counters = tele_group_counters(TELE_DATA);
+    t->error_counters = tele_group_counters(TELE_ERRORS);
+    t->detail_counters = ~(t->data_counters | t->error_counters);
+    t->details_every = 1;
+    t->wall_zero = wall_now_ns() - loop_now(l).ns;
+    if (o->interval_ns > 0 && o->detail_interval_ns > o->interval_ns)
+        t->details_every = (unsigned)(o->detail_interval_ns / o->interval_ns);
+    loop_timer_init(&t->timer, l, "telemetry", sweep_tick, t);
+    loop_timer_init(&t->errors_timer, l, "telemetry", errors_tick, t);
+    keep_load(t);
+    agents_slots(t);
+    return t;
+}
+
+void tele_free(struct tele *t)
+{
+    if (t == NULL)
+        return;
+    loop_timer_cancel(&t->timer);
+    loop_timer_cancel(&t->errors_timer);
+    while (t->vl != NULL) {
+        struct vl_ask *v = t->vl;
+        t->vl = v->next;
+        loop_unpost(t->loop, &v->none);
+        v->done(v->arg, &(struct tele_vl_waits){.status = -ECANCELED, .text = "collecting has ended"});
+        free(v);
+    }
+    keep_save(t, true);
+    fabric_unref(t->table.fabric);
+    tables_unref(t->tables);
+    groups_unref(t->groups);
+    agents_done(t);
+    accum_done(&t->accum);
+    tele_table_done(&t->table);
+    free(t->fabric);
+    free(t->dir);
+    free(t);
+}
+
+void tele_event(struct tele *t, const char *kind, const char *severity, const struct agent *a,
+                const char *text)
+{
+    char name[140], all[300];
+    if (t->cb.event == NULL || ++t->events > EVENTS_A_SWEEP + 1)
+        return;
+    if (t->events > EVENTS_A_SWEEP) {
+        t->cb.event(t->cb.arg, "counters-more", "warning", "",
+                    "more devices' counters came or went in this sweep; the list of unread devices has all");
+        return;
+    }
+    agent_name(t, a, name, sizeof(name));
+    snprintf(all, sizeof(all), "%s: %s", name, text);
+    t->cb.event(t->cb.arg, kind, severity, name, all);
+}
+
+// --- sweeps ---
+
+static int64_t spread(const struct tele *t)
+{
+    return t->o.interval_ns / 2;
+}
+
+static int64_t turn_of(const struct agent *a, int64_t span)
+{
+    return (int64_t)((unsigned __int128)a->turn * (uint64_t)span >> 32);
+}
+
+static void sweep_begin(struct tele *t, int64_t now)
+{
+    t->sweeping = true;
+    t->sweep++;
+    t->began = now;
+    t->due = now + t->o.interval_ns;
+    t->next = 0;
+    t->pending = 0;
+    t->events = 0;
+}
+
+static void begin_one(struct tele *t, struct agent *a)
+{
+    if (a->num == 0)
+        return;
+    a->detail = (t->sweep + a->turn) % t->details_every == 0;
+    if (a->round == ROUND_SWEEP) // slow: it goes on
+        return;
+    a->waited = !a->slow && a->state != AGENT_SILENT;
+    t->pending += a->waited;
+    a->began_in = (uint32_t)t->sweep;
+    if (a->round == ROUND_ERRORS)
+        a->wanted = true;
+    else
+        round_begin(t, a, ROUND_SWEEP);
+}
+
+static void begin_those_due(struct tele *t, int64_t now)
+{
+    // One more is held up while beginning, so that the sweep does not end from within.
+    t->pending++;
+    while (t->next < t->num_order) {
+        struct agent *a = &t->agent[t->order[t->next]];
+        if (t->began + turn_of(a, spread(t)) > now)
+            break;
+        t->next++;
+        begin_one(t, a);
+    }
+    t->pending--;
+}
+
+static void count_ports(struct tele *t)
+{
+    t->st.ports = t->st.read = t->st.unread = 0;
+    for (uint32_t i = 0; i < t->table.num; i++) {
+        const struct tele_port *p = &t->table.port[i];
+        if (p->port == ID_NONE)
+            continue;
+        t->st.ports++;
+        if (p->unread == TELE_READ)
+            t->st.read++;
+        else
+            t->st.unread++;
+    }
+}
+
+static void settle_port(struct tele *t, uint32_t slot)
+{
+    struct tele_port *p = &t->table.port[slot];
+    uint64_t due = t->data_counters | t->error_counters;
+    if (p->port == ID_NONE)
+        return;
+    const struct agent *a = &t->agent[t->slot_agent[slot]];
+    if (a->detail)
+        due |= t->detail_counters;
+    t->table.have[slot] &= ~due | t->fresh[slot];
+    if (t->fresh[slot] & t->data_counters)
+        return;
+    if (a->state == AGENT_NO_PMA)
+        p->unread = p->unread == TELE_REFUSED ? TELE_REFUSED : TELE_NO_PMA;
+    else if (a->lid == 0)
+        p->unread = TELE_NOT_YET;
+    else if (a->state == AGENT_SILENT || p->unread == TELE_READ || p->unread == TELE_NOT_YET)
+        p->unread = TELE_NO_ANSWER;
+    if (p->unread_since == 0)
+        p->unread_since = loop_now(t->loop).ns;
+}
+
+// In virtual time history's clock goes with it.
+static int64_t wall(const struct tele *t)
+{
+    return loop_clock(t->loop) == LOOP_VIRTUAL ? t->wall_zero + loop_now(t->loop).ns : wall_now_ns();
+}
+
+static void feed(struct tele *t)
+{
+    int64_t now = wall(t);
+    if (t->series != NULL)
+        series_sweep(t->series, now / MONO_MS, t->table.value, t->fresh, t->table.num);
+    t->st.last_wall_ns = now;
+}
+
+static void sweep_end(struct tele *t)
+{
+    int64_t now = loop_now(t->loop).ns, began = mono_now().ns;
+    t->sweeping = false;
+    for (uint32_t i = 0; i < t->table.num; i++)
+        settle_port(t, i);
+    count_ports(t);
+    t->st.sweeps++;
+    t->st.last_ns = now - t->began;
+    feed(t);
+    memset(t->fresh, 0, t->table.num * sizeof(*t->fresh));
+    keep_save(t, false);
+    t->st.since_ns += (uint64_t)(mono_now().ns - began);
+    if (t->cb.swept != NULL)
+        t->cb.swept(t->cb.arg);
+}
+
+static bool is_over(const struct tele *t)
+{
+    return t->sweeping && t->next == t->num_order && t->pending == 0;
+}
+
+// The next sweep is due and this one has not ended.
+static void overdue(struct tele *t)
+{
+    uint32_t enough = t->num_order / 4 > 16 ? t->num_order / 4 : 16;
+    if (t->next < t->num_order || t->pending > enough)
+        return; // it is not the agents
+    for (uint32_t i = 0; i < t->num_agents; i++) {
+        struct agent *a = &t->agent[i];
+        a->slow |= a->waited;
+        a->waited = false;
+    }
+    t->pending = 0;
+}
+
+static int64_t step(const struct tele *t)
+{
+    int64_t s = t->o.interval_ns / 200;
+    return s < MONO_MS ? MONO_MS : s > 50 * MONO_MS ? 50 * MONO_MS : s;
+}
+
+static void sweep_tick(void *arg)
+{
+    struct tele *t = arg;
+    int64_t now = loop_now(t->loop).ns;
+
+    if (!t->sweeping && now >= t->due) {
+        t->st.late += t->sweep > 0 && now - t->due > t->o.interval_ns / 20;
+        sweep_begin(t, now);
+    }
+    if (t->sweeping) {
+        begin_those_due(t, now);
+        if (now >= t->due)
+            overdue(t);
+        if (is_over(t))
+            sweep_end(t);
+    }
+    if (!t->active)
+        return;
+    if (t->sweeping && (t->next < t->num_order || now >= t->due))
+        loop_timer_after(&t->timer, step(t));
+    else
+        loop_timer_at(&t->timer, (mono_t){t->due > now ? t->due : now + 1});
+}
+
+// All its ports that had counted anything begin at 0: it is another one now, or the same anew.
+static void look_for_reset(struct tele *t, struct agent *a)
+{
+    if (a->began_anew == 0 || a->stood > 0)
+        return;
+    t->st.reboots++;
+    agent_new(t, a);
+}
+
+void tele_round_ended(struct tele *t, struct agent *a, enum agent_round r)
+{
+    look_for_reset(t, a);
+    if (r == ROUND_SWEEP) {
+        a->slow &= a->began_in != (uint32_t)t->sweep;
+        if (a->waited) {
+            a->waited = false;
+            t->pending--;
+        }
+    }
+    if (a->wanted) {
+        a->wanted = false;
+        if (t->active)
+            round_begin(t, a, ROUND_SWEEP);
+        return;
+    }
+    if (is_over(t))
+        loop_timer_at(&t->timer, loop_now(t->loop)); // not from within an answer
+}
+
+// --- error counters between sweeps ---
+
+static void errors_tick(void *arg)
+{
+    struct tele *t = arg;
+    int64_t now = loop_now(t->loop).ns, every = t->o.errors_interval_ns;
+    if (!t->active)
+        return;
+    if (now >= t->errors_began + every) {
+        t->errors_began = now;
+        t->errors_next = 0;
+    }
+    while (t->errors_next < t->num_order) {
+        struct agent *a = &t->agent[t->order[t->errors_next]];
+        if (t->errors_began + turn_of(a, every / 2) > now)
+            break;
+        t->errors_next++;
+        if (a->num > 0 && a->round == ROUND_NONE)
+            round_begin(t, a, ROUND_ERRORS);
+    }
+    int64_t s = every / 200 < MONO_MS ? MONO_MS : every / 200;
+    if (t->errors_next < t->num_order)
+        loop_timer_after(&t->errors_timer, s);
+    else
+        loop_timer_at(&t->errors_timer, (mono_t){t->errors_began + every});
+}
+
+// --- the fabric ---
+
+static void begin(struct tele *t)
+{
+    int64_t now = loop_now(t->loop).ns;
+    t->active = true;
+    t->due = now;
+    loop_timer_at(&t->timer, (mono_t){now});
+    if (t->o.errors_interval_ns > 0 && t->o.errors_interval_ns < t->o.interval_ns) {
+        t->errors_began = now;
+        t->errors_next = t->num_order;
+        loop_timer_at(&t->errors_timer, (mono_t){now + t->o.errors_interval_ns});
+    }
+}
+
+static void stop(struct tele *t)
+{
+    t->active = t->sweeping = false;
+    t->pending = 0;
+    for (uint32_t i = 0; i < t->num_agents; i++)
+        t->agent[i].waited = t->agent[i].wanted = false;
+    loop_timer_cancel(&t->timer);
+    loop_timer_cancel(&t->errors_timer);
+}
+
+// A sweep that runs goes on with the agents that have not begun; new ones before its place wait for the next.
+static void resume(struct tele *t, uint32_t agents_before)
+{
+    if (!t->sweeping || t->num_order == agents_before)
+        return;
+    int64_t now = loop_now(t->loop).ns;
+    t->next = 0;
+    while (t->next < t->num_order && t->began + turn_of(&t->agent[t->order[t->next]], spread(t)) <= now)
+        t->next++;
+    t->errors_next = t->num_order;
+}
+
+void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tables *tables,
+                 const struct fabric_groups *groups)
+{
+    const struct fabric *old = t->table.fabric;
+    const struct fabric_tables *old_tables = t->tables;
+    const struct fabric_groups *old_groups = t->groups;
+    uint32_t before = t->num_order;
+
+    t->tables = tables ? tables_ref(tables) : NULL;
+    t->groups = groups ? groups_ref(groups) : NULL;
+    tables_unref(old_tables);
+    groups_unref(old_groups);
+    if (f == old)
+        return;
+    t->table.fabric = f ? fabric_ref(f) : NULL;
+    agents_take(t, f);
+    fabric_unref(old);
+    for (uint32_t i = 0; i < t->num_agents; i++)
+        t->agent[i].cursor = 0; // what is read already in this sweep is left out
+    if (f == NULL)
+        stop(t);
+    else if (!t->active && t->o.interval_ns > 0)
+        begin(t);
+    else
+        resume(t, before);
+}
+
+// --- questions ---
+
+const struct tele_table *tele_table(const struct tele *t)
+{
+    return &t->table;
+}
+
+const struct congest *tele_congest(const struct tele *t)
+{
+    (void)t;
+    return NULL;
+}
+
+struct health *tele_health(struct tele *t)
+{
+    (void)t;
+    return NULL;
+}
+
+uint64_t tele_saturated(const struct tele *t, uint32_t slot)
+{
+    return slot < t->table.num ? accum_full(&t->accum, slot) : 0;
+}
+
+void tele_get_status(const struct tele *t, struct tele_status *ret)
+{
+    *ret = t->st;
+}
+
+uint32_t tele_unread_nodes(const struct tele *t, struct tele_unread_node **ret)
+{
+    uint32_t n = 0;
+    *ret = NULL;
+    for (uint32_t i = 0; i < t->num_agents; i++) {
+        const struct agent *a = &t->agent[i];
+        struct tele_unread_node u = {.guid = a->guid, .why = TELE_READ};
+        for (unsigned j = 0; j < a->num; j++) {
+            const struct tele_port *p = &t->table.port[a->slot[j]];
+            if (p->unread == TELE_READ || p->unread == TELE_GONE)
+                continue;
+            if (u.ports++ == 0 || p->unread_since < u.since) {
+                u.since = p->unread_since;
+                u.why = p->unread;
+            }
+        }
+        if (u.ports == 0)
+            continue;
+        if (n % 64 == 0)
+            *ret = xreallocarray(*ret, n + 64, sizeof(**ret));
+        (*ret)[n++] = u;
+    }
+    return n;
+}

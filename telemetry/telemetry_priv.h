@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the collector's files share.
+//
+//   telemetry.c   sweeps: when they begin and end, what is fed, status
+//   agents.c      a snapshot's ports: who is asked for them
+//   collect.c     a round: one agent is asked for its ports
+//   answers.c     requests and answers on the wire
+//   keep.c        what outlives a restart
+//
+// An agent is what answers at one LID: a switch for all its ports, an adapter for one. A round reads its
+// ports one after the other in up to per_device lanes; a lane asks for the attributes of one port in turn, so
+// that they are close in time. Rounds of different agents know nothing of each other: one that does not
+// answer holds up nobody.
+#ifndef WEFT_TELEMETRY_TELEMETRY_PRIV_H
+#define WEFT_TELEMETRY_TELEMETRY_PRIV_H
+
+#include "lib/buf.h"
+#include "lib/pool.h"
+#include "mad/mad.h"
+#include "telemetry/accum.h"
+#include "telemetry/table_priv.h"
+#include "telemetry/telemetry.h"
+
+#define MISSES_SILENT 3 // time-outs in a row after which an agent is asked one MAD a sweep
+#define REFUSED_NS (3600 * MONO_S)
+#define PROBE_NS MONO_S
+
+enum ask {    // what a lane asks for, in this order
+    ASK_INFO, // ClassPortInfo
+    ASK_SUM,  // error counters of all ports together
+    ASK_EXTENDED,
+    ASK_CLASSIC,
+    ASK_CLEAR_CLASSIC,
+    ASK_SPEED,
+    ASK_RCV_DETAIL,
+    ASK_CLEAR_RCV_DETAIL,
+    ASK_XMIT_DETAIL,
+    ASK_CLEAR_XMIT_DETAIL,
+    ASK_VL_WAIT,
+    ASKS
+};
+
+enum agent_state {
+    AGENT_NEW, // its ClassPortInfo is not known
+    AGENT_READY,
+    AGENT_SILENT, // does not answer: one MAD a sweep
+    AGENT_NO_PMA, // refuses ClassPortInfo; asked again after an hour
+};
+
+enum agent_round { ROUND_NONE, ROUND_SWEEP, ROUND_ERRORS };
+
+struct agent {
+    uint64_t guid;
+    uint32_t *slot; // its ports with a cable
+    uint16_t num, room;
+    uint16_t cursor;            // next of the running round
+    uint16_t lid;               // as the snapshot has it; 0: cannot be reached
+    uint16_t to;                // where requests go: lid, or where ClassPortInfo has sent us
+    uint16_t caps;              // ClassPortInfo.CapabilityMask
+    uint16_t began_anew, stood; // ports of this round whose counters were all cleared; were not
+    uint8_t key_port;           // of an adapter; 0: a switch
+    uint8_t state;              // enum agent_state
+    uint8_t round;              // enum agent_round
+    uint8_t misses;             // time-outs in a row
+    uint8_t lanes;              // of the round
+    bool additional;            // CapabilityMask2: the extended counters go on with the errors
+    bool slow;                  // did not end its last round within the sweep
+    bool waited;                // the sweep ends when this round has
+    bool wanted;                // the next round is to begin when this one ends
+    bool detail;                // details are due in this sweep
+    bool sum_known, sum_unfit;
+    bool told;          // an event says that it is not read
+    uint16_t refused;   // bit ask: answered with an error status
+    uint32_t began_in;  // sweep that the round began in
+    uint32_t turn;      // its place in the interval, of 2^32
+    int64_t refused_at; // the first of them
+    uint64_t sum;       // hash of its error counters' sums
+};
+
+struct vl_ask { // of somebody who waits for it
+    struct vl_ask *next, *prev;
+    struct tele *t;
+    uint8_t port;
+    tele_vl_wait_fn *done;
+    void *arg;
+    const char *text;
+    struct loop_task none; // there is nobody to ask
+};
+
+struct tele {
+    struct loop *loop;
+    struct mad_engine *engine;
+    struct series *series;
+    struct alarms *alarms;
+    struct tele_opts o;
+    char *fabric, *dir;
+    struct tele_callbacks cb;
+
+    struct tele_table table;
+    struct accum accum;
+    uint64_t *fresh;      // [slot] bit c: read in this sweep
+    uint32_t *slot_agent; // [slot] TELE_SLOT_NONE
+    uint32_t slots_room;
+    const struct fabric_tables *tables;
+    const struct fabric_groups *groups;
+
+    struct agent *agent;
+    uint32_t num_agents, room_agents;
+    uint32_t *order; // by turn
+    uint32_t num_order;
+
+    // the running sweep, or the last one
+    bool active, sweeping;
+    struct loop_timer timer;
+    uint64_t sweep;
+    int64_t began, due;     // loop time; due: of the next one
+    uint32_t next;          // of order: not begun yet
+    uint32_t pending;       // rounds that the sweep waits for
+    unsigned details_every; // sweeps
+    // error counters between sweeps
+    struct loop_timer errors_timer;
+    int64_t errors_began;
+    uint32_t errors_next;
+    bool errors_running;
+
+    struct tele_status st;
+    unsigned events; // told in this sweep
+    struct vl_ask *vl;
+    struct accum_reading reading; // scratch
+    uint64_t data_counters, error_counters, detail_counters;
+
+    int64_t wall_zero; // virtual time: wall clock at loop time 0
+    struct keep {
+        uint64_t changes; // of accum.changes that are on disk
+        int64_t next;     // not before
+        int status, told;
+        bool running; // a worker writes
+        struct pool_job job;
+        struct buf file;
+    } keep;
+};
+
+static inline bool agent_can(const struct agent *a, enum ask k)
+{
+    return !(a->refused >> k & 1);
+}
+static inline bool agent_is_extended(const struct agent *a) // data in 64 bits
+{
+    return a->caps & (MAD_PM_CAP_EXTENDED_WIDTH | MAD_PM_CAP_EXTENDED_WIDTH_NO_IETF) &&
+           agent_can(a, ASK_EXTENDED);
+}
+static inline bool agent_has_all(const struct agent *a) // and the errors with it
+{
+    return a->additional && agent_is_extended(a);
+}
+
+// --- telemetry.c ---
+void tele_event(struct tele *t, const char *kind, const char *severity, const struct agent *a,
+                const char *text);
+void tele_round_ended(struct tele *t, struct agent *a, enum agent_round r);
+
+// --- agents.c ---
+void agents_done(struct tele *t);
+void agents_take(struct tele *t, const struct fabric *f); // NULL: none
+void agents_slots(struct tele *t);                        // makes room for all slots of the table
+void agent_name(const struct tele *t, const struct agent *a, char *buf, size_t size);
+
+// --- collect.c ---
+// Begins a round; ends it by tele_round_ended(), perhaps before it returns.
+void round_begin(struct tele *t, struct agent *a, enum agent_round r);
+void agent_new(struct tele *t, struct agent *a); // nothing is known of it any more
+
+// --- answers.c ---
+struct mad_request;
+void ask_send(struct tele *t, struct agent *a, uint32_t slot, enum ask k, bool probe, mad_done_fn *done);
+void ask_vl_wait(const struct agent *a, struct mad_engine *e, uint8_t port, mad_done_fn *done, void *arg);
+// Reads an answer into t->reading; false when it is of another port.
+bool answer_read(struct tele *t, const struct agent *a, uint32_t slot, enum ask k, const uint8_t *data);
+void answer_info(struct agent *a, const uint8_t *data, bool *ret_usable);
+// Error counters' sums: false when they say nothing (one stands at its maximum).
+bool answer_sum(struct tele *t, struct agent *a, const uint8_t *data, uint64_t *ret_hash);
+uint64_t ask_counters(enum ask k); // that the attribute may have
+
+// --- keep.c ---
+void keep_load(struct tele *t);
+void keep_save(struct tele *t, bool now);
+
+#endif
