@@ -137,6 +137,7 @@ static void make_port(struct sim *s, uint32_t i, const struct port *fp, bool ext
                            .peer = NONE,
                            .clients = NONE,
                            .traps = NONE,
+                           .errors = NONE,
                            .host = NONE,
                            .rail = fp->rail,
                            .num = fp->num};
@@ -310,6 +311,7 @@ void sim_free(struct sim *s)
     free(s->trap);
     free(s->flap);
     free(s->sm);
+    free(s->error);
     sim_hosts_stop(s);
     flows_free(s);
     free(s->node);

@@ -256,6 +256,13 @@ enum sim_counter { // in the order of PortCountersExtended
 int sim_counter_add(struct sim *s, uint64_t node_guid, unsigned port, enum sim_counter c, uint64_t delta);
 int sim_counter_get(const struct sim *s, uint64_t node_guid, unsigned port, enum sim_counter c,
                     uint64_t *ret_value);
+// Errors that come by chance while the link is up: a counter of a port goes up so often an hour (0: no more).
+// It is the port that receives what is damaged; LinkErrorRecovery is counted by its peer as well. -EINVAL for
+// counters of traffic, LinkDowned, port 0, more than 1e12.
+int sim_errors(struct sim *s, uint64_t node_guid, unsigned port, enum sim_counter c, double per_hour);
+// Symbol errors by the bit error ratio that is left after correction, at the link's speed; up to 1e-3.
+int sim_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber);
+
 // `bytes` in packets of `packet` bytes go from an end port to a LID along the programmed tables: counters of
 // every port on the way move. A switch that adapts takes that port of a group which has sent least. Hops, or
 // -EHOSTUNREACH (what was carried up to there is counted, the discard too).

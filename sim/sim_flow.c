@@ -69,10 +69,13 @@ static void count(struct sim *s, struct sim_port *p)
 
 void flow_count(struct sim *s, struct sim_port *first, unsigned n)
 {
-    if (!s->flows)
+    if (!s->flows && s->num_errors == 0)
         return;
     sim_touch(s);
     for (struct sim_port *p = first; p < first + n; p++) {
+        errors_count(s, p);
+        if (!s->flows)
+            continue;
         count(s, p);
         if (p->peer != NONE)
             count(s, peer_of(s, p));
@@ -81,9 +84,11 @@ void flow_count(struct sim *s, struct sim_port *first, unsigned n)
 
 void flow_link_down(struct sim *s, struct sim_port *p)
 {
+    flow_count(s, p, 1);
+    if (p->peer != NONE)
+        flow_count(s, peer_of(s, p), 1);
     if (!s->flows)
         return;
-    flow_count(s, p, 1);
     struct sim_port *end[] = {p, peer_of(s, p)};
     for (unsigned i = 0; i < 2; i++)
         if (end[i])

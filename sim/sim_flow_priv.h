@@ -77,7 +77,6 @@ int pattern_make(struct sim *s, const struct sim_flow_spec *spec, struct pattern
 // NULL: nobody sends. stalled: by port index, what is to go out there is dropped; NULL: nowhere.
 struct flow_net *net_new(struct sim *s, const bool *stalled);
 void net_free(struct flow_net *n);
-double port_bytes_s(const struct sim_port *p); // what its link carries, by width and speed
 double port_best_bytes_s(const struct sim *s, const struct sim_port *p); // as both ends could have it
 
 // --- sim_flow_hoq.c ---

@@ -338,6 +338,8 @@ void link_trained(struct sim *s, struct sim_port *p)
     p->training = false;
     if (!may_train(s, p))
         return;
+    errors_count(s, p); // none came while it was down
+    errors_count(s, peer);
     negotiate(&p->pi, &peer->pi, p->lanes & peer->lanes);
     p->pi.port_state = peer->pi.port_state = MAD_PORT_INIT;
     p->pi.port_physical_state = peer->pi.port_physical_state = MAD_PHYS_LINK_UP;

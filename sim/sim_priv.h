@@ -85,6 +85,7 @@ struct sim_port {
     bool lease_runs;      // an EV_LEASE is on its way, for lease_end
     uint32_t reregisters; // ClientReregister was set so often
     uint32_t traps;       // first of its slots in sim.trap, NONE
+    uint32_t errors;      // first of its rows in sim.error, NONE
     int64_t train_due, lease_end;
     int64_t security_next; // no trap 256..259 is raised before
     // Tables as they stand on the wire, allocated at the first Set; NULL reads as after power-up.
@@ -252,6 +253,8 @@ struct sim {
     uint32_t num_sms, sm_tid;
     struct sim_hosts *hosts; // sim_hosts.c, NULL
     struct sim_flows *flows; // sim_flow.c, NULL
+    struct sim_error *error; // sim_errors.c
+    uint32_t num_errors;
 
     struct sim_stats stats;
     uint64_t digest;
@@ -472,5 +475,9 @@ void flow_count(struct sim *s, struct sim_port *first, unsigned n); // brings co
 void flow_event(struct sim *s);
 void flow_turn_event(struct sim *s, uint32_t id);
 void flows_free(struct sim *s);
+double port_bytes_s(const struct sim_port *p); // what its link carries, by width and speed
+
+// --- sim_errors.c ---
+void errors_count(struct sim *s, struct sim_port *p); // brings its counters up to date
 
 #endif
