@@ -85,7 +85,9 @@ struct series_query {
     int64_t from_ms, to_ms; // both included
     int64_t step_ms; // 0: every sweep kept; else one sample a step, the last in it. The tier is the coarsest
                      // that has steps as fine as this, else what there is
-    bool peaks;      // of columns with peaks: the greatest rise in the step instead of the value
+    bool peaks;      // the greatest rise between two sweeps in the step instead of the value; what has no
+                     // peaks is absent in the coarser tiers
+    uint64_t max_points; // more are refused with -E2BIG; 0 = 200 million
 };
 struct series_point {
     uint32_t series;

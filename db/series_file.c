@@ -29,11 +29,12 @@ static const char *const sql[SERIES_ST_N] = {
     [SERIES_ST_CHUNK] = "INSERT INTO chunk (block, seq0, seq1, part, dir) VALUES (?1, ?2, ?3, ?4, ?5)",
     [SERIES_ST_KEYS] = "INSERT OR REPLACE INTO keys (block, d) VALUES (?1, ?2)",
     [SERIES_ST_TAIL] = "SELECT s.seq, h.d FROM sweep s LEFT JOIN head h ON h.id = (s.seq << 16 | ?1) "
-                       "WHERE s.seq > ?2 ORDER BY s.seq LIMIT ?3",
+                       "WHERE s.seq > ?2 AND s.seq <= ?3 ORDER BY s.seq LIMIT ?4",
     [SERIES_ST_TRIM] = "DELETE FROM head WHERE id < ?1",
     [SERIES_ST_TIMES] = "SELECT seq, at_ms FROM sweep WHERE seq > ?1 ORDER BY seq",
     [SERIES_ST_CHUNKS] = "SELECT seq0, seq1, part, dir FROM chunk WHERE block = ?1 AND seq1 >= ?2 AND "
                          "seq0 <= ?3 ORDER BY seq0",
+    [SERIES_ST_DONE] = "SELECT max(seq1) FROM chunk WHERE block = ?1",
     [SERIES_ST_GET_PART] = "SELECT d FROM part WHERE id = ?1",
 };
 

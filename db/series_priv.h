@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // For db/ only: the telemetry store. File map: series.c (open, series, the copy of a sweep, health),
-// series_code.c (bytes of a head row and of a chunk; pure), series_file.c (one file of a tier: schema,
+// series_head.c, series_chunk.c (bytes of
+// a head row and of a chunk; pure), series_file.c (one file of a tier: schema,
 // checks, statements), series_writer.c (the thread: commits, chunks), series_tier.c (minute and hour from
 // raw), series_reader.c (queries).
 //
@@ -36,9 +37,10 @@ enum {
 };
 #define SERIES_APPLICATION_ID 0x77667473 // "wfts"
 #define SERIES_SCHEMA 1
+#define SERIES_POINTS_MAX 200000000ULL // of a query that says nothing
 #define SERIES_SEQ_MAX ((int64_t)1 << 46)
 
-// --- series_code.c: pure, hostile input ---
+// --- series_head.c: pure, hostile input ---
 
 // A block's sweeps as columns.
 struct series_grid {
@@ -75,28 +77,44 @@ bool series_head_is_key(const void *p, size_t size); // as it says; the row is n
 int series_head_decode(const void *p, size_t size, uint64_t seed, struct series_chain *c, bool *have_key,
                        const uint64_t want[2], struct series_grid *g, unsigned k);
 
-struct series_parts {
+// --- series_chunk.c: the same for chunks ---
+struct series_parts { // encoder; zeroed to begin with, then used again and again
     struct buf dir, part[SERIES_IDS + 1];
-    unsigned num;
+    unsigned num; // parts
+    struct buf section;
+    struct ZSTD_CCtx_s *z;
 };
 void series_parts_done(struct series_parts *p);
-void series_chunk_encode(struct series_parts *out, const struct series_grid *g, uint64_t seed);
+// g is used up.
+void series_chunk_encode(struct series_parts *out, struct series_grid *g, uint64_t seed);
 
 struct series_dir {
     unsigned n, series, columns, masks, parts;
     struct series_section {
-        uint8_t id, mask, codec, part;
+        uint8_t id, mask, other, part; // other: column + 1 that this one is a difference from
         uint32_t off, len, sum;
     } column[SERIES_IDS], presence[SERIES_MASKS];
 };
+struct series_unpacker { // decoder; zeroed to begin with
+    struct ZSTD_DCtx_s *z;
+};
+void series_unpacker_done(struct series_unpacker *u);
+struct series_pick { // which series of the block, in order
+    uint16_t row[SERIES_BLOCK];
+    unsigned rows;
+};
 int series_dir_decode(const void *p, size_t size, uint64_t seed, struct series_dir *ret);
 const struct series_section *series_dir_find(const struct series_dir *d, unsigned id);
-// Of a section: part is the whole row that it stands in. mask: [series], from the presence section; NULL =
-// all.
-int series_mask_decode(const struct series_dir *d, unsigned mask, const void *part, size_t size,
-                       uint64_t seed, uint64_t *ret);
-int series_column_decode(const struct series_dir *d, const struct series_section *s, const void *part,
-                         size_t size, uint64_t seed, const uint64_t *mask, uint64_t *ret_value);
+// part: the whole row that the section stands in. ret: [series] of the chunk; mask 1..masks.
+int series_mask_decode(struct series_unpacker *u, const struct series_dir *d, unsigned mask, const void *part,
+                       size_t size, uint64_t seed, uint64_t *ret);
+// mask NULL: all are there. First what the section says, [row of pick * n + …], then, with the runs of the
+// other column where it has one, values at their sweeps.
+int series_runs_decode(struct series_unpacker *u, const struct series_dir *d, const struct series_section *s,
+                       const void *part, size_t size, uint64_t seed, const uint64_t *mask,
+                       const struct series_pick *pick, uint64_t *ret);
+void series_runs_expand(const struct series_dir *d, const struct series_section *s, const uint64_t *mask,
+                        const struct series_pick *pick, const uint64_t *other, uint64_t *v);
 uint64_t series_sum(const void *p, size_t n, uint64_t seed);
 static inline uint64_t series_seed(uint64_t block, int64_t seq)
 {
@@ -128,6 +146,7 @@ enum series_stmt {
     SERIES_ST_TRIM,
     SERIES_ST_TIMES,
     SERIES_ST_CHUNKS,
+    SERIES_ST_DONE,
     SERIES_ST_GET_PART,
     SERIES_ST_N,
 };
@@ -185,6 +204,7 @@ struct series_out { // a tier, as the writer has it
     uint64_t sweeps; // written to this file, counting those that were there
     int64_t next_part;
     uint32_t keys; // saved in this file
+    struct series_parts parts;
 };
 struct series {
     char *dir;
@@ -215,5 +235,67 @@ int series_out_close(struct series *s, struct series_out *o); // chunks of all, 
 void series_out_done(struct series_out *o);
 void *series_writer_main(void *arg);
 void series_frame_free(struct series_frame *f);
+
+// --- reading: series_source.c (which files), series_block.c (values of a block), series_reader.c (points)
+// ---
+struct series_times { // of a file's sweeps, in the order of writing
+    int64_t *seq, *at;
+    size_t n;
+};
+struct series_source { // a file within a query
+    struct series_file file;
+    int64_t from_ms, to_ms; // what of it is asked for
+    struct series_times t;
+    size_t lo, hi;    // sweeps that may be asked for
+    int64_t head_seq; // sweeps below it have no head rows any more
+};
+struct series_span { // values of some series at n sweeps that follow each other
+    const struct series_source *src;
+    size_t first; // index of times
+    unsigned n;
+    uint64_t *value[SERIES_COLUMNS],
+        *mask[SERIES_COLUMNS]; // by place in the job's list; [row * n + k], [row]
+};
+struct series_reader {
+    char *dir;
+    struct series_key *key;
+    uint32_t num;
+    uint32_t *index, index_mask; // made when first asked for
+};
+struct series_job {
+    struct series_reader *r;
+    struct err *e;
+    uint8_t column[SERIES_COLUMNS];
+    unsigned columns;
+    bool peaks;
+    struct series_source *source;
+    unsigned sources;
+    uint64_t damaged;
+    struct series_unpacker u;
+    // of the block at hand
+    uint32_t block;
+    struct series_pick pick;
+    struct series_span *span;
+    size_t spans, span_cap;
+    uint64_t *pool, *other;
+    size_t pool_used, pool_cap;
+};
+// Opens what q asks for. In any case to be followed by series_job_done().
+int series_job_init(struct series_job *j, struct series_reader *r, const struct series_query *q,
+                    struct err *e);
+void series_job_done(struct series_job *j);
+int series_source_open(struct series_source *s, const char *dir, const struct series_name *name,
+                       struct err *e);
+void series_source_close(struct series_source *s);
+size_t series_find_seq(const struct series_times *t, int64_t seq); // the first that is not below
+// The next series of q, as many of one block as memory bears; *at: where in q (begin with 0). false: no more.
+bool series_job_next(struct series_job *j, const struct series_query *q, uint32_t *at);
+int series_gather(struct series_job *j); // their values, into span[]
+// Sweep k of the span is asked for.
+static inline bool series_asked(const struct series_span *s, unsigned k)
+{
+    int64_t at = s->src->t.at[s->first + k];
+    return at >= s->src->from_ms && at <= s->src->to_ms;
+}
 
 #endif

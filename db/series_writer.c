@@ -34,32 +34,36 @@ static void forget_chains(struct series_out *o)
         o->block[b].key = true;
 }
 
-static void grow_blocks(struct series_out *o, uint32_t blocks)
+static void grow_blocks(struct series_out *o, uint32_t blocks, int64_t done_seq)
 {
     if (blocks <= o->blocks)
         return;
     o->block = xreallocarray(o->block, blocks, sizeof(*o->block));
-    memset(o->block + o->blocks, 0, (blocks - o->blocks) * sizeof(*o->block));
     for (; o->blocks < blocks; o->blocks++)
-        o->block[o->blocks].key = true;
+        o->block[o->blocks] = (struct series_block){.key = true, .done_seq = done_seq};
 }
 
 static int load_done(struct series_out *o)
 {
     sqlite3_stmt *st;
     struct series_file *f = &o->file;
+    int64_t head = 0;
+    // Rows that are gone have chunks.
+    int rc = series_file_fail(f, db_get_int(f->c, "SELECT min(id) FROM head", &head));
+    head = (head >> SERIES_ID_BLOCK_BITS) - 1;
     for (uint32_t b = 0; b < o->blocks; b++)
-        o->block[b].done_seq = 0;
+        o->block[b].done_seq = head;
+    if (rc)
+        return rc;
     if (sqlite3_prepare_v2(f->c, "SELECT block, max(seq1) FROM chunk GROUP BY block", -1, &st, NULL) !=
         SQLITE_OK)
         return series_file_fail(f, sqlite3_extended_errcode(f->c));
-    int rc;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-        int64_t b = sqlite3_column_int64(st, 0);
+        int64_t b = sqlite3_column_int64(st, 0), done = sqlite3_column_int64(st, 1);
         if (b < 0 || b >= SERIES_NUM_MAX / SERIES_BLOCK)
             break;
-        grow_blocks(o, (uint32_t)b + 1);
-        o->block[b].done_seq = sqlite3_column_int64(st, 1);
+        grow_blocks(o, (uint32_t)b + 1, head);
+        o->block[b].done_seq = done > head ? done : head;
     }
     int bad = rc == SQLITE_DONE  ? 0
               : rc == SQLITE_ROW ? -EBADMSG
@@ -218,7 +222,8 @@ static int load_window(struct series_out *o, uint32_t block, struct window *w)
     series_grid_init(&w->grid, SERIES_WINDOW, SERIES_BLOCK);
     sqlite3_bind_int64(st, 1, block);
     sqlite3_bind_int64(st, 2, o->block[block].done_seq);
-    sqlite3_bind_int64(st, 3, SERIES_WINDOW + 1);
+    sqlite3_bind_int64(st, 3, SERIES_SEQ_MAX);
+    sqlite3_bind_int64(st, 4, SERIES_WINDOW + 1);
     int rc;
     while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
         const void *d = sqlite3_column_blob(st, 1);
@@ -244,9 +249,9 @@ static int load_window(struct series_out *o, uint32_t block, struct window *w)
     return rc;
 }
 
-static int write_parts(struct series_out *o, uint32_t block, const struct window *w,
-                       const struct series_parts *p)
+static int write_parts(struct series_out *o, uint32_t block, const struct window *w)
 {
+    const struct series_parts *p = &o->parts;
     struct series_file *f = &o->file;
     int rc = begin(f);
     for (unsigned i = 0; i < p->num && !rc; i++) {
@@ -280,15 +285,13 @@ static int write_parts(struct series_out *o, uint32_t block, const struct window
 static int flush_block(struct series_out *o, uint32_t block, unsigned *ret_n)
 {
     struct window w = {0};
-    struct series_parts parts;
     int rc = load_window(o, block, &w);
     *ret_n = w.grid.n;
     if (!rc && w.grid.n && series_grid_empty(&w.grid)) {
         o->block[block].done_seq = w.seq1;
     } else if (!rc && w.grid.n) {
-        series_chunk_encode(&parts, &w.grid, series_seed(block, w.seq0));
-        rc = write_parts(o, block, &w, &parts);
-        series_parts_done(&parts);
+        series_chunk_encode(&o->parts, &w.grid, series_seed(block, w.seq0));
+        rc = write_parts(o, block, &w);
     }
     o->block[block].key = true;
     series_grid_done(&w.grid);
@@ -332,7 +335,7 @@ int series_out_write(struct series *s, struct series_out *o, const struct series
 {
     int rc = have_file(s, o, f->at_ms);
     if (!rc) {
-        grow_blocks(o, f->blocks);
+        grow_blocks(o, f->blocks, f->seq - 1);
         rc = write_sweep(s, o, f);
     }
     return rc ? rc : flush_due(o);
@@ -358,6 +361,7 @@ void series_out_done(struct series_out *o)
     for (uint32_t b = 0; b < o->blocks; b++)
         series_chain_done(&o->block[b].chain);
     free(o->block);
+    series_parts_done(&o->parts);
     if (o->file.c)
         series_file_close(&o->file);
     o->block = NULL;
