@@ -11,7 +11,7 @@
 #include "telemetry/health_priv.h"
 #include "telemetry/rate.h"
 
-#define AGAIN HEALTH_MIN // between two tellings of one verdict
+#define AGAIN (5 * HEALTH_MIN) // between two tellings of one verdict
 #define PARTS 5
 
 static void bad(struct health_finding *f, int level, int64_t at)
@@ -80,7 +80,8 @@ static void count_judge(struct health *h, struct health_link *l, const struct he
                 excess = 0;
             f->level = level;
             f->severity = rule->level[i].severity;
-            bad(f, level, at);
+            if (level > 0) // the lower one counts from the last error
+                f->bad_at[level] = at;
             if (n / (limit + 1e-9) <= excess)
                 continue;
             excess = n / (limit + 1e-9);
