@@ -101,10 +101,13 @@ typedef bool series_point_fn(void *arg, const struct series_point *p);
 long series_read(struct series_reader *r, const struct series_query *q, series_point_fn *fn, void *arg,
                  uint64_t *ret_damaged, struct err *e);
 
-// For shipping elsewhere: raw sweeps after a cursor, oldest first, a window at a time: all points of a window
-// [*ret_from, *ret_to] come before later ones; within it series after series. A cursor is a text that means
-// where to go on, durable over restarts; "" = from the oldest. The caller keeps the new one when what it got
-// has arrived. bytes bounds memory. Returns points, 0 when nothing is new.
+// For shipping elsewhere: raw sweeps after a cursor, in the order of writing, a window of some sweeps at a
+// time: all points of a window come before later ones; within it series after series. A cursor is a text
+// that means where to go on, durable over restarts; "" = from the oldest. The caller keeps the new one when
+// what it got has arrived; a sample never comes twice or not at all between a cursor and the next. At most
+// max_points (but one series of a window, up to 60 points, always comes whole); when fn returned false, the
+// series at which it did so comes again. *ret_cursor (64 bytes suffice) is written on success. Returns
+// points, 0 when nothing is new.
 long series_scan(struct series_reader *r, const char *cursor, size_t max_points, series_point_fn *fn,
                  void *arg, char *ret_cursor, size_t cursor_size, struct err *e);
 // What a series stands for, as the files say.

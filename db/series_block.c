@@ -9,7 +9,8 @@
 #include "db/series_bytes.h"
 #include "lib/xalloc.h"
 
-#define POOL_BYTES ((size_t)48 << 20) // of values at once, where one series does not need more
+#define POOL_BYTES ((size_t)32 << 20) // of values at once, where one series does not need more
+enum { USUAL = 24, SLAB = 1 << 18 };  // columns that have values; values of a slab
 
 // --- which series at once ---
 
@@ -23,7 +24,7 @@ static size_t sweeps_at_most(const struct series_job *j)
 
 static unsigned rows_at_once(const struct series_job *j)
 {
-    size_t row = (sweeps_at_most(j) + 4 * SERIES_WINDOW) * j->columns * sizeof(uint64_t);
+    size_t row = sweeps_at_most(j) * (j->columns < USUAL ? j->columns : USUAL) * sizeof(uint64_t);
     size_t n = row ? POOL_BYTES / row : SERIES_BLOCK;
     return n < 1 ? 1 : n > SERIES_BLOCK ? SERIES_BLOCK : (unsigned)n;
 }
@@ -48,25 +49,34 @@ bool series_job_next(struct series_job *j, const struct series_query *q, uint32_
 
 // --- memory of the values ---
 
+// Slabs that are used again for every block: a column that nobody has takes nothing.
 static uint64_t *take(struct series_job *j, size_t n)
 {
-    if (n > j->pool_cap - j->pool_used)
-        return NULL;
-    uint64_t *p = j->pool + j->pool_used;
-    j->pool_used += n;
-    return p;
+    struct series_slab *s = j->slab < j->slabs ? &j->pool[j->slab] : NULL;
+    if (s && n <= s->cap - s->used) {
+        s->used += n;
+        return s->p + s->used - n;
+    }
+    j->slab += s != NULL;
+    if (j->slab == j->slabs) {
+        j->pool = xreallocarray(j->pool, j->slabs + 1, sizeof(*j->pool));
+        j->pool[j->slabs++] = (struct series_slab){0};
+    }
+    s = &j->pool[j->slab];
+    if (n > s->cap) {
+        free(s->p);
+        s->cap = n > SLAB ? n : SLAB;
+        s->p = xreallocarray(NULL, s->cap, sizeof(*s->p));
+    }
+    s->used = n;
+    return s->p;
 }
 
 static void begin_pool(struct series_job *j)
 {
-    size_t n = sweeps_at_most(j) + 64;
-    size_t need = (size_t)j->pick.rows * j->columns * (n + n / 8 + 64);
-    if (need > j->pool_cap) {
-        free(j->pool);
-        j->pool = xreallocarray(NULL, need, sizeof(*j->pool));
-        j->pool_cap = need;
-    }
-    j->pool_used = 0;
+    for (size_t i = 0; i < j->slabs; i++)
+        j->pool[i].used = 0;
+    j->slab = 0;
     j->spans = 0;
 }
 
@@ -80,13 +90,10 @@ static struct series_span *add_span(struct series_job *j, const struct series_so
     return s;
 }
 
-static bool add_column(struct series_job *j, struct series_span *s, unsigned c)
+static void add_column(struct series_job *j, struct series_span *s, unsigned c)
 {
     s->value[c] = take(j, (size_t)j->pick.rows * s->n);
-    s->mask[c] = s->value[c] ? take(j, j->pick.rows) : NULL;
-    if (!s->mask[c])
-        s->value[c] = NULL;
-    return s->value[c];
+    s->mask[c] = take(j, j->pick.rows);
 }
 
 // --- chunks ---
@@ -147,8 +154,7 @@ static int chunk_column(struct series_job *j, struct chunk *c, struct series_spa
     const uint64_t *other = NULL;
     if (!s)
         return 0;
-    if (!add_column(j, span, column))
-        return -EBADMSG;
+    add_column(j, span, column);
     int rc = get_mask(j, c, s->mask);
     if (!rc)
         rc = get_runs(j, c, s, span->value[column]);
@@ -230,8 +236,9 @@ static void end_grid(struct tail *t)
     struct series_span *s = t->n ? add_span(j, t->src, t->first, t->n) : NULL;
     for (unsigned c = 0; s && c < j->columns; c++) {
         unsigned id = id_of(j, t->src, c);
-        if (!g->value[id] || !add_column(j, s, c))
+        if (!g->value[id])
             continue;
+        add_column(j, s, c);
         for (unsigned r = 0; r < j->pick.rows; r++) {
             memcpy(s->value[c] + (size_t)r * t->n, g->value[id] + (size_t)j->pick.row[r] * g->n,
                    t->n * sizeof(uint64_t));

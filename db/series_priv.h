@@ -260,7 +260,6 @@ struct series_reader {
     char *dir;
     struct series_key *key;
     uint32_t num;
-    uint32_t *index, index_mask; // made when first asked for
 };
 struct series_job {
     struct series_reader *r;
@@ -277,8 +276,12 @@ struct series_job {
     struct series_pick pick;
     struct series_span *span;
     size_t spans, span_cap;
-    uint64_t *pool, *other;
-    size_t pool_used, pool_cap;
+    uint64_t *other;
+    struct series_slab {
+        uint64_t *p;
+        size_t used, cap;
+    } * pool;
+    size_t slabs, slab; // slab: the one in use
 };
 // Opens what q asks for. In any case to be followed by series_job_done().
 int series_job_init(struct series_job *j, struct series_reader *r, const struct series_query *q,

@@ -248,6 +248,8 @@ void series_job_done(struct series_job *j)
         series_source_close(&j->source[i]);
     free(j->source);
     free(j->span);
+    for (size_t i = 0; i < j->slabs; i++)
+        free(j->pool[i].p);
     free(j->pool);
     free(j->other);
     series_unpacker_done(&j->u);

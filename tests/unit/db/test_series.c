@@ -78,13 +78,99 @@ static void only_one_store_a_folder(void **state)
     assert_int_equal(e.code, -EBUSY);
 }
 
+struct scan {
+    struct sfix *f;
+    uint8_t *seen; // [sweep * num + series]
+    long points, stop_after;
+};
+
+static bool scanned(void *arg, const struct series_point *p)
+{
+    struct scan *c = arg;
+    size_t k = 0;
+    while (k < c->f->n && c->f->sweep[k].at_ms != p->at_ms)
+        k++;
+    assert_true(k < c->f->n && p->series < c->f->sweep[k].num);
+    assert_int_equal(p->have, c->f->sweep[k].have[p->series]);
+    for (uint64_t b = p->have; b; b &= b - 1) {
+        int col = __builtin_ctzll(b);
+        assert_int_equal(p->value[col], c->f->sweep[k].value[(size_t)p->series * COLS + col]);
+    }
+    assert_int_equal(c->seen[k * c->f->num + p->series]++, 0);
+    c->points++;
+    return true;
+}
+
+static void scan_some(struct scan *c, char cursor[64])
+{
+    struct err e = {0};
+    struct series_reader *r = series_reader_new(c->f->dir, &e);
+    assert_non_null(r);
+    long n = series_scan(r, cursor, 1 + rng_below(&c->f->rng, 5000), scanned, c, cursor, 64, &e);
+    if (n < 0)
+        fail_msg("%s: %s", e.where, e.text);
+    series_reader_free(r);
+}
+
+// Whatever happens between two calls, each sample comes once.
+static void scan_gives_each_once(void **state)
+{
+    struct sfix *f = *state;
+    struct scan c = {f, NULL, 0, 0};
+    char cursor[64] = "";
+    int64_t at = T0 + DAY / 3;
+    s_open(f);
+    s_series(f, 700);
+    c.seen = xcalloc(500 * 700, 1);
+    for (int i = 0; i < 400; i++) {
+        s_count(f);
+        s_sweep(f, at += 30000 + rng_below(&f->rng, 200000));
+        if (rng_below(&f->rng, 60) == 0)
+            s_reopen(f);
+        if (rng_below(&f->rng, 10) == 0)
+            scan_some(&c, cursor);
+    }
+    for (long before = -1; before != c.points;) {
+        before = c.points;
+        scan_some(&c, cursor);
+    }
+    for (size_t k = 0; k < f->n; k++) {
+        for (uint32_t i = 0; i < f->num; i++)
+            assert_int_equal(c.seen[k * f->num + i], f->sweep[k].have[i] != 0);
+    }
+    free(c.seen);
+    struct err e;
+    struct series_reader *r = series_reader_new(f->dir, &e);
+    assert_int_equal(series_scan(r, "2 nonsense", 1, scanned, &c, cursor, 64, &e), -EINVAL);
+    series_reader_free(r);
+}
+
+static void tell_ok(void *arg, const char *file, const char *text)
+{
+    if (strncmp(text, "ok", 2) != 0)
+        fail_msg("%s: %s", file, text);
+    ++*(int *)arg;
+}
+
+static void sound_files_check(void **state)
+{
+    struct sfix *f = *state;
+    int files = 0;
+    s_open(f);
+    s_series(f, 600);
+    for (int i = 0; i < 200; i++) {
+        s_count(f);
+        s_sweep(f, T0 + i * DAY / 100);
+    }
+    assert_int_equal(series_check(f->dir, tell_ok, &files), 0);
+    assert_true(files >= 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ST(sweeps_come_back),
-        ST(anything_comes_back),
-        ST(numbers_are_for_good),
-        ST(only_one_store_a_folder),
+        ST(sweeps_come_back),        ST(anything_comes_back),  ST(numbers_are_for_good),
+        ST(only_one_store_a_folder), ST(scan_gives_each_once), ST(sound_files_check),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
