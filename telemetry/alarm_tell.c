@@ -43,6 +43,7 @@ static const char *event_severity(const struct alarm *v, int what)
                : name[v->severity];
 }
 
+// What is sent on of an alarm that may be gone by then: notify_events.c reads it.
 static void data_of(struct buf *b, const struct alarm *v, const char *by)
 {
     buf_printf(b, "{\"alarm\":%llu", (unsigned long long)v->id);
@@ -51,6 +52,12 @@ static void data_of(struct buf *b, const struct alarm *v, const char *by)
     alarm_json(b, "severity", alarm_severity_name(v->severity));
     buf_printf(b, ",\"active\":%s,\"count\":%llu,\"members\":%u", v->active ? "true" : "false",
                (unsigned long long)v->count, v->members);
+    char since[32];
+    alarm_json(b, "since", wall_format(v->since_wall_ns, since, sizeof(since)));
+    alarm_json(b, "place", v->place);
+    alarm_json(b, "reason", v->reason);
+    if (v->peer[0])
+        alarm_json(b, "peer", v->peer);
     if (v->cable[0])
         alarm_json(b, "cable", v->cable);
     if (v->silence)
