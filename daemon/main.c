@@ -38,6 +38,7 @@ struct weftd {
     struct loop *loop;
     struct pool *pool;
     struct db *db;
+    struct alarms *alarms; // NULL for --once and --offline
     struct api *api;
     struct fab **fab;
     struct api_fabric **api_fabric;
@@ -249,6 +250,7 @@ static int open_fabrics(struct weftd *w, struct err *e)
     struct fab_env env = {.loop = w->loop,
                           .pool = w->pool,
                           .db = w->db,
+                          .alarms = w->alarms,
                           .config = &w->config,
                           .api = &w->api,
                           .swept = on_swept,
@@ -276,6 +278,7 @@ static int open_api(struct weftd *w, struct err *e)
                             .db = w->db,
                             .fabric = w->api_fabric,
                             .num_fabrics = w->num_fab,
+                            .alarms = w->alarms,
                             .started_wall_ns = wall_now_ns()};
     struct api_opts o = {.address = w->config.http_address,
                          .port = w->args.offline ? 0 : (int)w->config.http_port,
@@ -298,6 +301,7 @@ static void close_all(struct weftd *w)
         fab_free(w->fab[i]);
     free(w->fab);
     free(w->api_fabric);
+    alarms_free(w->alarms);
     if (w->db != NULL)
         db_close(w->db);
     loop_free(w->loop);
@@ -339,10 +343,33 @@ static int run_once(struct weftd *w)
     return w->once.ok ? 0 : 1;
 }
 
+static void on_alarm_event(void *arg, const char *fabric, const char *kind, const char *severity,
+                           const char *subject, const char *text, const char *data)
+{
+    struct weftd *w = arg;
+    uint64_t id = db_event_add(w->db, &(struct db_event){.wall_ns = wall_now_ns(),
+                                                         .fabric = fabric,
+                                                         .kind = kind,
+                                                         .severity = severity,
+                                                         .subject = subject,
+                                                         .text = text,
+                                                         .data = data});
+    if (w->api != NULL)
+        api_event(w->api, id);
+}
+
+static void open_alarms(struct weftd *w)
+{
+    struct alarms_callbacks cb = {.arg = w, .event = on_alarm_event};
+    if (w->args.offline == NULL)
+        w->alarms = alarms_new(w->loop, w->db, &cb);
+}
+
 static int run_daemon(struct weftd *w)
 {
     struct err e = {0};
     char http[100] = "off";
+    open_alarms(w);
     if (open_fabrics(w, &e) != 0 || open_api(w, &e) != 0)
         return complain(&e, 1);
     if (api_port(w->api) > 0)

@@ -11,6 +11,7 @@
 #include "lib/err.h"
 #include "lib/log.h"
 #include "lib/xalloc.h"
+#include "telemetry/module.h"
 #include "telemetry/telemetry.h"
 
 struct wire_tele {
@@ -21,7 +22,11 @@ struct wire_tele {
     struct series_report report;
     char dir[400];
     struct tele *tele;
+    int64_t cable_mtime;  // of the file that was read last, ns; 0: none
+    unsigned cable_lines; // told of
 };
+
+#define CABLE_LINES_TOLD 20
 
 static void on_event(void *arg, const char *kind, const char *severity, const char *subject, const char *text)
 {
@@ -37,6 +42,44 @@ static void on_event(void *arg, const char *kind, const char *severity, const ch
                                                              .data = ""});
     if (*w->env.api != NULL)
         api_event(*w->env.api, id);
+}
+
+static void on_cable_line(void *arg, unsigned line, const char *text)
+{
+    struct wire_tele *w = arg;
+    if (++w->cable_lines <= CABLE_LINES_TOLD)
+        log_warning("cable-file-line", "fabric=%s file=\"%s\" line=%u text=\"%s\"", w->cfg->name,
+                    w->env.config->cable_file, line, text);
+}
+
+// Reads the file again when it is another one. A file that cannot be read leaves what was known.
+static void look_at_cables(struct wire_tele *w)
+{
+    const char *path = w->env.config->cable_file;
+    struct stat st = {0};
+    struct err e = {0};
+    char text[700];
+    if (path[0] == 0)
+        return;
+    int64_t mtime = stat(path, &st) == 0 ? st.st_mtim.tv_sec * MONO_S + st.st_mtim.tv_nsec : -1;
+    if (mtime == w->cable_mtime)
+        return;
+    w->cable_mtime = mtime;
+    w->cable_lines = 0;
+    struct tele_modules *m = tele_modules_read(path, on_cable_line, w, &e);
+    if (m == NULL) {
+        log_warning("cable-file-not-read", "fabric=%s text=\"%s\"", w->cfg->name,
+                    err_str(&e, text, sizeof(text)));
+        return;
+    }
+    log_notice("cable-file", "fabric=%s file=\"%s\" modules=%u lines_left_out=%u", w->cfg->name, path,
+               tele_modules_num(m), w->cable_lines);
+    tele_set_modules(w->tele, m);
+}
+
+static void on_swept(void *arg)
+{
+    look_at_cables(arg);
 }
 
 static void open_history(struct wire_tele *w)
@@ -95,9 +138,11 @@ void wire_tele_open(struct wire_tele *w, struct mad_engine *e)
         .history_ms = w->report.last_ms,
         .pool = w->env.pool,
     };
-    struct tele_callbacks cb = {.arg = w, .event = on_event};
+    struct tele_callbacks cb = {.arg = w, .event = on_event, .swept = on_swept};
     w->tele = tele_new(w->env.loop, e, w->series, w->env.alarms, &o, &cb);
     w->api->tele = w->tele;
+    w->cable_mtime = 0;
+    look_at_cables(w);
 }
 
 void wire_tele_close(struct wire_tele *w)
@@ -137,10 +182,13 @@ static const struct fabric_groups *groups_in_force(const struct sm *sm, const st
 void wire_tele_snapshot(struct wire_tele *w, const struct sm *sm)
 {
     struct sm_status st;
+    struct sm_blueprint bp;
     if (w == NULL || w->tele == NULL || sm == NULL)
         return;
     sm_get_status(sm, &st);
     const struct fabric *f = st.state == SM_MASTER && st.up ? sm_fabric(sm) : NULL;
     const struct fabric_tables *t = f != NULL ? sm_tables(sm) : NULL;
+    sm_get_blueprint(sm, &bp);
+    tele_blueprint(w->tele, bp.known);
     tele_fabric(w->tele, f, t, f != NULL ? groups_in_force(sm, f, t) : NULL);
 }

@@ -18,6 +18,7 @@ void agents_done(struct tele *t)
     free(t->order);
     free(t->fresh);
     free(t->slot_agent);
+    free(t->meant);
 }
 
 void agents_slots(struct tele *t)
@@ -27,8 +28,10 @@ void agents_slots(struct tele *t)
         uint32_t to = t->slots_room + t->slots_room / 4 > n ? t->slots_room + t->slots_room / 4 : n;
         t->fresh = xreallocarray(t->fresh, to, sizeof(*t->fresh));
         t->slot_agent = xreallocarray(t->slot_agent, to, sizeof(*t->slot_agent));
+        t->meant = xreallocarray(t->meant, to, 1);
         for (uint32_t i = t->slots_room; i < to; i++) {
             t->fresh[i] = 0;
+            t->meant[i] = 0;
             t->slot_agent[i] = TELE_SLOT_NONE;
         }
         t->slots_room = to;
@@ -75,7 +78,7 @@ static uint8_t lanes_of(uint8_t width)
     return 0;
 }
 
-static uint32_t slot_of(struct tele *t, uint64_t guid, uint8_t num, uint8_t num_ports)
+uint32_t agents_slot(struct tele *t, uint64_t guid, uint8_t num, uint8_t num_ports)
 {
     struct tele_node *n = tele_node_add(&t->table, guid, num_ports);
     uint32_t slot = n->slot[num];
@@ -130,7 +133,7 @@ static void take_node(struct tele *t, const struct fabric *f, const struct node 
         const struct port *p = &f->port[i];
         if (!has_cable(p))
             continue;
-        uint32_t slot = slot_of(t, n->guid, (uint8_t)num, n->num_ports);
+        uint32_t slot = agents_slot(t, n->guid, (uint8_t)num, n->num_ports);
         struct tele_node *tn = tele_node_find(&t->table, n->guid);
         slot_take(t, f, slot, i);
         port_slot[i] = slot;

@@ -267,6 +267,7 @@ static bool take(struct tele *t, struct agent *a, uint32_t slot, const struct ma
             rd->at = at[g] + 1;
     if (a->round == ROUND_ERRORS) { // the rest keeps the sweep's interval
         rd->groups = 1u << TELE_ERRORS;
+        t->errors_read = true;
         rd->counters &= t->error_counters;
     }
     accum_read(&t->accum, &t->table, slot, rd, &f);

@@ -11,11 +11,13 @@
 #include "telemetry/telemetry_priv.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/xalloc.h"
+#include "telemetry/module.h"
 
 #define EVENTS_A_SWEEP 32
 
@@ -50,8 +52,10 @@ struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, st
         t->details_every = (unsigned)(o->detail_interval_ns / o->interval_ns);
     loop_timer_init(&t->timer, l, "telemetry", sweep_tick, t);
     loop_timer_init(&t->errors_timer, l, "telemetry", errors_tick, t);
+    struct health_sink sink = {.arg = t, .raise = tell_health_raise, .clear = tell_health_clear};
+    t->health = health_new(NULL, &sink);
+    t->congest = congest_new(NULL);
     keep_load(t);
-    agents_slots(t);
     return t;
 }
 
@@ -69,7 +73,11 @@ void tele_free(struct tele *t)
         free(v);
     }
     keep_save(t, true);
+    health_free(t->health);
+    congest_free(t->congest);
+    tele_modules_free(t->modules);
     fabric_unref(t->table.fabric);
+    fabric_unref(t->known);
     tables_unref(t->tables);
     groups_unref(t->groups);
     agents_done(t);
@@ -194,7 +202,10 @@ static int64_t wall(const struct tele *t)
 
 static void feed(struct tele *t)
 {
-    int64_t now = wall(t);
+    int64_t now = wall(t), loop = loop_now(t->loop).ns;
+    congest_feed(t->congest, &t->table, t->tables, t->groups, loop);
+    health_feed(t->health, &t->table, loop);
+    tell_sweep(t);
     if (t->series != NULL)
         series_sweep(t->series, now / MONO_MS, t->table.value, t->fresh, t->table.num);
     t->st.last_wall_ns = now;
@@ -304,6 +315,9 @@ static void errors_tick(void *arg)
     if (!t->active)
         return;
     if (now >= t->errors_began + every) {
+        if (t->errors_read && !t->sweeping)
+            health_feed(t->health, &t->table, now);
+        t->errors_read = false;
         t->errors_began = now;
         t->errors_next = 0;
     }
@@ -323,6 +337,52 @@ static void errors_tick(void *arg)
 }
 
 // --- the fabric ---
+
+// Every link of the blueprint: whether it is there as it is meant to be.
+static void tell_links(struct tele *t)
+{
+    const struct fabric *k = t->known;
+    int64_t now = loop_now(t->loop).ns;
+    for (uint32_t i = 0; i < t->table.num; i++)
+        t->meant[i] &= 1;
+    for (uint32_t i = 0; k != NULL && i < k->num_ports; i++) {
+        const struct port *p = &k->port[i], *q;
+        if (!port_valid(p->peer) || p->num == 0 || p->peer.i < i)
+            continue;
+        q = fabric_port(k, p->peer);
+        uint32_t a = agents_slot(t, k->node[p->node.i].guid, p->num, k->node[p->node.i].num_ports);
+        uint32_t z = agents_slot(t, k->node[q->node.i].guid, q->num, k->node[q->node.i].num_ports);
+        const struct tele_port *x = &t->table.port[a];
+        health_link(t->health, a, x->port != ID_NONE && x->peer == z && x->up, now);
+        t->meant[a] = t->meant[z] = 3;
+    }
+    for (uint32_t i = 0; i < t->table.num; i++)
+        if (t->meant[i] == 1) {
+            health_forget(t->health, i);
+            t->meant[i] = 0;
+        }
+}
+
+void tele_blueprint(struct tele *t, const struct fabric *known)
+{
+    const struct fabric *old = t->known;
+    if (known == old)
+        return;
+    t->known = known ? fabric_ref(known) : NULL;
+    fabric_unref(old);
+    t->links_due = true;
+}
+
+void tele_set_modules(struct tele *t, struct tele_modules *m)
+{
+    int64_t now = loop_now(t->loop).ns;
+    tele_modules_free(t->modules);
+    t->modules = m;
+    for (uint32_t i = 0; i < t->table.num; i++) {
+        const struct tele_module *one = tele_module(t, i);
+        health_module(t->health, i, one ? one->celsius : NAN, now);
+    }
+}
 
 static void begin(struct tele *t)
 {
@@ -371,13 +431,23 @@ void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tab
     t->groups = groups ? groups_ref(groups) : NULL;
     tables_unref(old_tables);
     groups_unref(old_groups);
-    if (f == old)
+    if (f == old && (!t->links_due || f == NULL))
         return;
+    if (f == old) {
+        tell_links(t);
+        t->links_due = false;
+        return;
+    }
     t->table.fabric = f ? fabric_ref(f) : NULL;
     agents_take(t, f);
     fabric_unref(old);
+    t->links_due = true;
     for (uint32_t i = 0; i < t->num_agents; i++)
         t->agent[i].cursor = 0; // what is read already in this sweep is left out
+    if (f != NULL) {
+        tell_links(t);
+        t->links_due = false;
+    }
     if (f == NULL)
         stop(t);
     else if (!t->active && t->o.interval_ns > 0)
@@ -395,14 +465,23 @@ const struct tele_table *tele_table(const struct tele *t)
 
 const struct congest *tele_congest(const struct tele *t)
 {
-    (void)t;
-    return NULL;
+    return t->congest;
 }
 
 struct health *tele_health(struct tele *t)
 {
-    (void)t;
-    return NULL;
+    return t->health;
+}
+
+const struct tele_module *tele_module(const struct tele *t, uint32_t slot)
+{
+    if (t->modules == NULL || slot >= t->table.num)
+        return NULL;
+    const struct tele_port *p = &t->table.port[slot];
+    const struct tele_module *m = tele_modules_find(t->modules, p->node_guid, p->num);
+    if (m == NULL && t->table.fabric != NULL && p->port != ID_NONE)
+        m = tele_modules_find(t->modules, t->table.fabric->port[p->port].guid, p->num); // named by PortGUID
+    return m;
 }
 
 uint64_t tele_saturated(const struct tele *t, uint32_t slot)

@@ -25,7 +25,8 @@
 
 struct pool;
 struct tele;
-struct tele_module; // module.h
+struct tele_module;  // module.h
+struct tele_modules; // module.h
 
 struct tele_opts {
     const char *fabric;
@@ -52,6 +53,11 @@ void tele_free(struct tele *t);
 // not the master, the port is lost).
 void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tables *tables,
                  const struct fabric_groups *groups);
+// What is meant to be there (a reference is taken; NULL: not known): names of what is away, and links that
+// should be up. Before tele_fabric() when both are new.
+void tele_blueprint(struct tele *t, const struct fabric *known);
+// What of cables and modules is known from elsewhere, from now on; NULL: nothing. Takes it.
+void tele_set_modules(struct tele *t, struct tele_modules *m);
 const struct tele_table *tele_table(const struct tele *t);
 const struct congest *tele_congest(const struct tele *t);
 struct health *tele_health(struct tele *t);

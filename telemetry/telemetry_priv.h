@@ -6,6 +6,8 @@
 //   collect.c     a round: one agent is asked for its ports
 //   answers.c     requests and answers on the wire
 //   keep.c        what outlives a restart
+//   tell.c        what was found becomes alarms
+//   module.c      cables and modules from ibdiagnet's files
 //
 // An agent is what answers at one LID: a switch for all its ports, an adapter for one. A round reads its
 // ports one after the other in up to per_device lanes; a lane asks for the attributes of one port in turn, so
@@ -103,6 +105,11 @@ struct tele {
     uint32_t slots_room;
     const struct fabric_tables *tables;
     const struct fabric_groups *groups;
+    const struct fabric *known; // the blueprint
+    uint8_t *meant;             // [slot] health was told of this link
+    struct health *health;
+    struct congest *congest;
+    struct tele_modules *modules; // NULL: no source
 
     struct agent *agent;
     uint32_t num_agents, room_agents;
@@ -121,9 +128,12 @@ struct tele {
     struct loop_timer errors_timer;
     int64_t errors_began;
     uint32_t errors_next;
-    bool errors_running;
+    bool errors_read; // something was, since health was fed
+    bool links_due;   // blueprint or fabric are new to health
 
     struct tele_status st;
+    uint64_t late_seen;
+    unsigned late_row;
     unsigned events; // told in this sweep
     struct vl_ask *vl;
     struct accum_reading reading; // scratch
@@ -162,7 +172,9 @@ void tele_round_ended(struct tele *t, struct agent *a, enum agent_round r);
 // --- agents.c ---
 void agents_done(struct tele *t);
 void agents_take(struct tele *t, const struct fabric *f); // NULL: none
-void agents_slots(struct tele *t);                        // makes room for all slots of the table
+// A port's slot; a new one when it has none.
+uint32_t agents_slot(struct tele *t, uint64_t guid, uint8_t num, uint8_t num_ports);
+void agents_slots(struct tele *t); // makes room for all slots of the table
 void agent_name(const struct tele *t, const struct agent *a, char *buf, size_t size);
 
 // --- collect.c ---
@@ -180,6 +192,13 @@ void answer_info(struct agent *a, const uint8_t *data, bool *ret_usable);
 // Error counters' sums: false when they say nothing (one stands at its maximum).
 bool answer_sum(struct tele *t, struct agent *a, const uint8_t *data, uint64_t *ret_hash);
 uint64_t ask_counters(enum ask k); // that the attribute may have
+
+// --- tell.c ---
+void tell_health_raise(void *arg, const char *rule, uint32_t slot, enum alarm_severity s, const char *reason,
+                       const char *evidence);
+void tell_health_clear(void *arg, const char *rule, uint32_t slot);
+void tell_sweep(struct tele *t);
+uint32_t tell_peer(const struct tele *t, uint32_t slot); // as far as is known; TELE_SLOT_NONE
 
 // --- keep.c ---
 void keep_load(struct tele *t);

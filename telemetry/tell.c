@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was found becomes alarms: health's verdicts by link, congestion trees by root, devices that are not
+// read, sweeps that are late, history that pauses. Here is only who it is about: both ends by name, the
+// cable, the switch that several have in common.
+#include "telemetry/telemetry_priv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "telemetry/module.h"
+
+struct place {
+    char subject[40], place[300], peer[140], group[40], group_place[140];
+    uint64_t guid[2];
+    uint8_t port[2];
+};
+
+// The blueprint's port of a slot, for what is away; PORT_NONE.
+static port_id known_port(const struct tele *t, uint32_t slot)
+{
+    const struct tele_port *p = &t->table.port[slot];
+    const struct node *n = t->known ? fabric_by_guid(t->known, p->node_guid) : NULL;
+    return n ? fabric_port_at(t->known, n, p->num) : PORT_NONE;
+}
+
+static void name_slot(const struct tele *t, uint32_t slot, char *buf, size_t size)
+{
+    const struct tele_port *p = &t->table.port[slot];
+    const struct fabric *f = t->table.fabric;
+    const struct node *n = f ? fabric_by_guid(f, p->node_guid) : NULL;
+    char name[130];
+    if (n == NULL && t->known != NULL)
+        n = fabric_by_guid(f = t->known, p->node_guid);
+    if (n != NULL)
+        fabric_node_name(f, n, name, sizeof(name));
+    else
+        snprintf(name, sizeof(name), "0x%016llx", (unsigned long long)p->node_guid);
+    snprintf(buf, size, "%s/%u", name, p->num);
+}
+
+uint32_t tell_peer(const struct tele *t, uint32_t slot)
+{
+    uint32_t peer = t->table.port[slot].peer;
+    if (peer != TELE_SLOT_NONE)
+        return peer;
+    port_id k = known_port(t, slot);
+    if (port_valid(k) && port_valid(t->known->port[k.i].peer)) {
+        const struct port *q = fabric_port(t->known, t->known->port[k.i].peer);
+        return tele_slot(&t->table, t->known->node[q->node.i].guid, q->num);
+    }
+    return health_peer(t->health, slot);
+}
+
+// The end that other links may have gone with: a device that is away, else the switch of the higher tier.
+static uint64_t common_of(const struct tele *t, const struct place *p)
+{
+    const struct fabric *f = t->table.fabric, *k = t->known ? t->known : f;
+    uint64_t best = p->guid[0];
+    int best_tier = -1;
+    for (int i = 0; f != NULL && i < 2 && p->guid[i]; i++) {
+        if (fabric_by_guid(f, p->guid[i]) == NULL)
+            return p->guid[i];
+        const struct node *n = fabric_by_guid(k, p->guid[i]);
+        int tier = n && n->type == NODE_SWITCH ? (n->tier == TIER_NONE ? 0 : n->tier) : -1;
+        if (tier > best_tier) {
+            best_tier = tier;
+            best = p->guid[i];
+        }
+    }
+    return best;
+}
+
+static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
+{
+    const struct tele_port *p = &t->table.port[slot];
+    uint32_t peer = tell_peer(t, slot);
+    char own[140];
+    memset(ret, 0, sizeof(*ret));
+    snprintf(ret->subject, sizeof(ret->subject), "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
+    name_slot(t, slot, own, sizeof(own));
+    ret->guid[0] = p->node_guid;
+    ret->port[0] = p->num;
+    if (peer != TELE_SLOT_NONE) {
+        name_slot(t, peer, ret->peer, sizeof(ret->peer));
+        ret->guid[1] = t->table.port[peer].node_guid;
+        ret->port[1] = t->table.port[peer].num;
+    }
+    snprintf(ret->place, sizeof(ret->place), "%s%s%s", own, peer != TELE_SLOT_NONE ? " <-> " : "", ret->peer);
+    uint64_t common = common_of(t, ret);
+    snprintf(ret->group, sizeof(ret->group), "0x%016llx", (unsigned long long)common);
+    name_slot(t, peer != TELE_SLOT_NONE && common == ret->guid[1] ? peer : slot, ret->group_place,
+              sizeof(ret->group_place));
+    char *slash = strrchr(ret->group_place, '/');
+    if (slash != NULL)
+        *slash = 0;
+}
+
+static void raise_at(struct tele *t, uint32_t slot, struct alarm_report *r)
+{
+    struct place p;
+    const struct tele_module *m = tele_module(t, slot);
+    if (t->alarms == NULL)
+        return;
+    find_place(t, slot, &p);
+    r->fabric = t->fabric;
+    r->subject = p.subject;
+    r->place = p.place;
+    r->peer = p.peer;
+    r->cable = m != NULL ? m->serial : NULL;
+    r->group = p.group;
+    r->group_place = p.group_place;
+    memcpy(r->node_guid, p.guid, sizeof(p.guid));
+    memcpy(r->port, p.port, sizeof(p.port));
+    alarm_raise(t->alarms, r);
+}
+
+void tell_health_raise(void *arg, const char *rule, uint32_t slot, enum alarm_severity s, const char *reason,
+                       const char *evidence)
+{
+    raise_at(arg, slot,
+             &(struct alarm_report){.rule = rule, .severity = s, .reason = reason, .evidence = evidence});
+}
+
+void tell_health_clear(void *arg, const char *rule, uint32_t slot)
+{
+    struct tele *t = arg;
+    const struct tele_port *p = &t->table.port[slot];
+    char subject[40];
+    if (t->alarms == NULL)
+        return;
+    snprintf(subject, sizeof(subject), "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
+    alarm_clear(t->alarms, t->fabric, rule, subject);
+}
+
+// --- congestion ---
+
+// How long a tree must have stood to be an alarm (sweeps, and time), and which.
+static const struct {
+    const char *rule;
+    enum alarm_severity severity;
+    unsigned sweeps;
+    int64_t ns;
+} tree_rule[] = {
+    [CONGEST_SLOW_LINK] = {"C03", ALARM_MINOR, 3, 300 * MONO_S},
+    [CONGEST_RECEIVER] = {"C02", ALARM_MAJOR, 3, 0},
+    [CONGEST_INCAST] = {"C03", ALARM_MINOR, 3, 300 * MONO_S},
+    [CONGEST_OVERSUBSCRIBED] = {"C03", ALARM_MINOR, 3, 300 * MONO_S},
+    [CONGEST_IMBALANCE] = {"C03", ALARM_MINOR, 3, 300 * MONO_S},
+    [CONGEST_DEADLOCK] = {"C04", ALARM_CRITICAL, 2, 0},
+    [CONGEST_UNCLEAR] = {NULL, ALARM_INFO, 0, 0}, // nothing that a person could go to
+};
+
+static void tell_tree(struct tele *t, const struct congest_tree *c)
+{
+    char reason[300], evidence[400];
+    if (tree_rule[c->kind].rule == NULL || c->sweeps < tree_rule[c->kind].sweeps ||
+        loop_now(t->loop).ns - c->since < tree_rule[c->kind].ns)
+        return;
+    snprintf(reason, sizeof(reason),
+             "%s: %u ports wait for it, %u of them perhaps for nothing of theirs; %.1f Gb/s lost, %.0f %% of "
+             "what the fabric loses",
+             congest_kind_title(c->kind), c->num_members, c->num_victims, c->lost_bps * 8 / 1e9,
+             c->share * 100);
+    snprintf(evidence, sizeof(evidence),
+             "{\"tree\": %llu, \"kind\": \"%s\", \"waiting_ports\": %u, \"victims\": %u, \"switches\": %u, "
+             "\"adapters\": %u, \"lost_bytes_per_second\": %.0f, \"explained\": %.3f}",
+             (unsigned long long)c->id, congest_kind_name(c->kind), c->num_members, c->num_victims,
+             c->num_switches, c->num_adapters, c->lost_bps, c->explained);
+    raise_at(t, c->root,
+             &(struct alarm_report){.rule = tree_rule[c->kind].rule,
+                                    .severity = tree_rule[c->kind].severity,
+                                    .reason = reason,
+                                    .evidence = evidence,
+                                    .advice = congest_kind_advice(c->kind)});
+}
+
+static void tell_congestion(struct tele *t)
+{
+    static const char *const rules[] = {"C02", "C03", "C04"};
+    const struct congest_tree *const *tree;
+    uint32_t n = congest_trees(t->congest, &tree);
+    for (uint32_t i = 0; i < n; i++)
+        tell_tree(t, tree[i]);
+    for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        alarm_round(t->alarms, t->fabric, rules[i]);
+}
+
+// --- reading itself ---
+
+#define UNREAD_SWEEPS 3
+
+static void tell_unread(struct tele *t, const struct agent *a)
+{
+    char subject[40], name[140], reason[200];
+    int64_t since = 0, now = loop_now(t->loop).ns;
+    for (unsigned i = 0; i < a->num; i++) {
+        const struct tele_port *p = &t->table.port[a->slot[i]];
+        if (p->unread == TELE_READ) // some of it is read
+            return;
+        if (since == 0 || p->unread_since < since)
+            since = p->unread_since;
+    }
+    if (a->num == 0 || a->state == AGENT_NO_PMA || now - since < UNREAD_SWEEPS * t->o.interval_ns)
+        return;
+    agent_name(t, a, name, sizeof(name));
+    if (a->key_port == 0)
+        snprintf(subject, sizeof(subject), "0x%016llx", (unsigned long long)a->guid);
+    else
+        snprintf(subject, sizeof(subject), "0x%016llx/%u", (unsigned long long)a->guid, a->key_port);
+    snprintf(reason, sizeof(reason), "its counters have not been read for %lld s, %u ports: %s",
+             (long long)((now - since) / MONO_S), a->num, tele_unread_name(t->table.port[a->slot[0]].unread));
+    alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
+                                                  .rule = "S05",
+                                                  .subject = subject,
+                                                  .severity = a->key_port == 0 ? ALARM_MAJOR : ALARM_MINOR,
+                                                  .place = name,
+                                                  .reason = reason,
+                                                  .node_guid = {a->guid},
+                                                  .port = {a->key_port}});
+}
+
+static void tell_late(struct tele *t)
+{
+    char reason[160];
+    t->late_row = t->st.late != t->late_seen ? t->late_row + 1 : 0;
+    t->late_seen = t->st.late;
+    if (t->late_row >= 2) {
+        snprintf(reason, sizeof(reason), "%u sweeps in a row began late; the last one took %.1f s of %.1f s",
+                 t->late_row, mono_seconds(t->st.last_ns), mono_seconds(t->o.interval_ns));
+        alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
+                                                      .rule = "W01",
+                                                      .subject = "counters",
+                                                      .severity = ALARM_MINOR,
+                                                      .reason = reason});
+    }
+    alarm_round(t->alarms, t->fabric, "W01");
+}
+
+static void tell_history(struct tele *t)
+{
+    struct series_health h;
+    if (t->series == NULL)
+        return;
+    series_health(t->series, &h);
+    if (h.status != 0)
+        alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
+                                                      .rule = "W02",
+                                                      .subject = "history",
+                                                      .severity = ALARM_MAJOR,
+                                                      .reason = h.text});
+    alarm_round(t->alarms, t->fabric, "W02");
+}
+
+void tell_sweep(struct tele *t)
+{
+    if (t->alarms == NULL)
+        return;
+    tell_congestion(t);
+    for (uint32_t i = 0; i < t->num_agents; i++)
+        tell_unread(t, &t->agent[i]);
+    alarm_round(t->alarms, t->fabric, "S05");
+    tell_late(t);
+    tell_history(t);
+}
