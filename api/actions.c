@@ -31,18 +31,19 @@ const struct schema schema_sweep_asked = {
 void audit_action(struct request *r, const char *subject, const char *fmt, ...)
 {
     char what[300], text[400], q1[300], q2[600];
+    const char *fabric = r->view != NULL ? r->view->src->name : "";
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
     snprintf(text, sizeof(text), "user id %u: %s", (unsigned)r->uid, what);
-    log_notice("operator-action", "fabric=%s uid=%u subject=\"%s\" text=\"%s\"", r->view->src->name,
-               (unsigned)r->uid, log_quote(subject, q1, sizeof(q1)), log_quote(what, q2, sizeof(q2)));
+    log_notice("operator-action", "fabric=%s uid=%u subject=\"%s\" text=\"%s\"", fabric, (unsigned)r->uid,
+               log_quote(subject, q1, sizeof(q1)), log_quote(what, q2, sizeof(q2)));
     if (r->api->c.db == NULL)
         return;
     api_event(r->api, db_event_add(r->api->c.db, &(struct db_event){.wall_ns = wall_now_ns(),
-                                                                    .fabric = r->view->src->name,
+                                                                    .fabric = fabric,
                                                                     .kind = "operator-action",
                                                                     .severity = "notice",
                                                                     .subject = subject,

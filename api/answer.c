@@ -40,6 +40,18 @@ static const struct field error_fields[] = {
 const struct schema schema_error = {
     .name = "error", "Why a fabric is not up, or a job failed", sizeof(struct error_row), error_fields};
 
+struct done_row {
+    bool ok;
+    const char *text;
+};
+static const struct field done_fields[] = {
+    {.name = "ok", .type = FIELD_BOOL, .at = offsetof(struct done_row, ok), "true"},
+    {.name = "text", .type = FIELD_STR, .at = offsetof(struct done_row, text), "what was done"},
+    {0},
+};
+const struct schema schema_done = {
+    .name = "done", "Something was done", sizeof(struct done_row), done_fields};
+
 static const char *title_of(unsigned status)
 {
     switch (status) {
@@ -90,6 +102,11 @@ void answer_struct(struct request *r, unsigned status, const struct schema *s, c
     r->type = "application/json";
     json_put_struct(&r->out, s, p);
     buf_putc(&r->out, '\n');
+}
+
+void answer_ok(struct request *r, const char *text)
+{
+    answer_struct(r, 200, &schema_done, &(struct done_row){true, text});
 }
 
 void list_open(struct list *l, struct buf *out, const struct schema *s, bool csv, size_t limit)

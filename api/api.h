@@ -5,6 +5,7 @@
 #ifndef WEFT_API_API_H
 #define WEFT_API_API_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "db/db.h"
@@ -55,5 +56,8 @@ void api_free(struct api *a);
 int api_port(const struct api *a);                   // TCP port bound (for port 0 with address: -1)
 void api_changed(struct api *a, const char *fabric); // a new generation or state: caches and ETags go
 void api_event(struct api *a, uint64_t event_id);    // for event streams
+// Whether a silence's focus (lib/focus.h; fields name, guid, port, place, role, type, rail, su, tier, plane,
+// kind, host) covers a port, or a node where port is 0.
+bool api_focus_covers(struct api *a, const char *focus, const char *fabric, uint64_t node_guid, uint8_t port);
 
 #endif

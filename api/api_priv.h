@@ -21,6 +21,11 @@
 //     whatif*.c    what would become of a fabric; elements.c, additions.c: of what people name: part of that
 //     quality*.c   how well tables spread traffic, as JSON: part of what the worker does
 //     stream.c     server-sent events
+//     tele.c       what handlers about counters share; counters.c, top.c, history.c: of ports, now and
+//     before;
+//                  congestion.c, health.c, alarms.c; telemetry.c: at a glance, and history's files
+//     sieve.c      the focus language on rows; place.c: on ports, for silences
+//     later.c      answers that a worker makes
 //     metrics.c    /metrics; metrics_render.c, metrics_own.c: what is on it; metrics_page.c: how it is
 //     written
 //
@@ -207,7 +212,8 @@ char *openapi_text(void); // the caller's
 void answer_problem(struct request *r, unsigned status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void answer_struct(struct request *r, unsigned status, const struct schema *s, const void *p);
-struct error_row { // why a fabric is not up, a job failed
+void answer_ok(struct request *r, const char *text); // schema_done
+struct error_row {                                     // why a fabric is not up, a job failed
     const char *text, *where;
 };
 extern const struct schema schema_error;
@@ -246,6 +252,12 @@ void view_done(struct view *v);
 // --- resolve.c ---
 void answer_unresolved(struct request *r, const char *what, int code, const struct err *e);
 
+// --- telemetry.c ---
+struct db_check;
+void db_check_work(struct db_check *c, struct buf *result, struct err *e); // any thread
+void db_check_free(struct db_check *c);                                    // NULL is fine
+void jobs_db_check(struct request *r, struct db_check *files);             // takes it; answers
+
 // --- handlers ---
 void get_status(struct request *r);
 void get_fabrics(struct request *r);
@@ -262,6 +274,21 @@ void get_group(struct request *r);
 void get_mads(struct request *r);
 void get_adaptive(struct request *r);
 void get_events(struct request *r);
+void get_counter_rows(struct request *r);
+void get_counters(struct request *r);
+void get_history(struct request *r);
+void get_top(struct request *r);
+void get_congestion(struct request *r);
+void get_health(struct request *r);
+void get_unread(struct request *r);
+void get_alarms(struct request *r);
+void get_alarm(struct request *r);
+void post_alarm_ack(struct request *r);
+void get_silences(struct request *r);
+void post_silence(struct request *r);
+void delete_silence(struct request *r);
+void get_db(struct request *r);
+void post_db_check(struct request *r);
 void get_stream(struct request *r);
 void get_job(struct request *r);
 void get_drains(struct request *r);
@@ -297,6 +324,11 @@ extern const struct schema schema_nothing_body, schema_blueprint, schema_bluepri
 extern const struct schema schema_drain, schema_drain_body, schema_undrain_body, schema_drain_check_body,
     schema_drained, schema_drain_effect;
 extern const struct schema schema_adaptive, schema_adaptive_switch;
+extern const struct schema schema_counter, schema_counters, schema_sample, schema_top, schema_congestion,
+    schema_health, schema_unread, schema_alarm, schema_alarm_detail, schema_ack_body, schema_silence,
+    schema_silence_body, schema_db, schema_db_checked;
+extern const struct param counters_params[], history_params[], top_params[], congestion_params[],
+    health_params[], alarm_params[];
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---

@@ -31,6 +31,7 @@ enum job_kind { // as job_kinds has them
     JOB_WHATIF,
     JOB_DRAIN,
     JOB_BLUEPRINT,
+    JOB_DB_CHECK,
 };
 
 struct job {
@@ -47,6 +48,7 @@ struct job {
     struct computation c;
     struct sm_drain_check *check;    // JOB_DRAIN
     struct blueprint_change *change; // JOB_BLUEPRINT
+    struct db_check *files;          // JOB_DB_CHECK
     struct pool_job pool_job;
 };
 
@@ -60,11 +62,11 @@ struct job_row {
 #define JOB(f) offsetof(struct job_row, f)
 static const char *const job_states[] = {"running", "done", "failed", NULL};
 static const char *const job_kinds[] = {"route-computation", "route-quality",    "job-quality", "whatif",
-                                        "drain-check",       "blueprint-change", NULL};
+                                        "drain-check",       "blueprint-change", "db-check",    NULL};
 static const struct field job_fields[] = {
     {.name = "id", .type = FIELD_STR, .at = JOB(id), "its id in paths"},
     {.name = "kind", .type = FIELD_STR, .at = JOB(kind), "what it computes", .name_of = job_kinds},
-    {.name = "fabric", .type = FIELD_STR, .at = JOB(fabric), "of which fabric"},
+    {.name = "fabric", .type = FIELD_STR, .at = JOB(fabric), "of which fabric; \"\": of none"},
     {.name = "state",
      .type = FIELD_STR,
      .at = JOB(state),
@@ -78,7 +80,7 @@ static const struct field job_fields[] = {
      .type = FIELD_RAW,
      .at = JOB(result),
      "what came out: of a route computation, or of job-quality an object job_quality, of whatif a whatif, "
-     "of blueprint-change a blueprint_change, of drain-check a drain_effect",
+     "of blueprint-change a blueprint_change, of drain-check a drain_effect, of db-check a db_checked",
      &schema_computation_result,
      .null = true},
     {0},
@@ -149,6 +151,7 @@ static void job_unref(struct job *j)
     compute_done(&j->c);
     sm_drain_check_free(j->check);
     blueprint_change_free(j->change);
+    db_check_free(j->files);
     free(j->fabric);
     free(j);
 }
@@ -163,6 +166,8 @@ static void work(void *arg, struct par *par)
     struct job *j = arg;
     if (j->check != NULL)
         drain_check_work(j->check, par, &j->c.result, &j->c.err);
+    else if (j->files != NULL)
+        db_check_work(j->files, &j->c.result, &j->c.err);
     else if (j->change != NULL)
         blueprint_change_run(&j->c, j->change, par);
     else
@@ -355,7 +360,7 @@ static void take_routing(const struct view *v, struct computation *c)
         r->drain[r->num_drains++] = d->at;
 }
 
-// The computation is taken. NULL with an answer when there are too many.
+// The computation is taken; v may be NULL. NULL with an answer when there are too many.
 static struct job *begin(struct request *r, struct view *v, const struct computation *given)
 {
     struct api *a = r->api;
@@ -370,11 +375,11 @@ static struct job *begin(struct request *r, struct view *v, const struct computa
                       .api = a,
                       .refs = 1,
                       .id = ++a->jobs.last_id,
-                      .fabric = xstrdup(v->src->name),
+                      .fabric = xstrdup(v != NULL ? v->src->name : ""),
                       .created_ns = wall_now_ns(),
                       .c = c,
                       .pool_job = {.work = work, .done = done, .arg = j}};
-    j->c.f = fabric_ref(v->f);
+    j->c.f = v != NULL ? fabric_ref(v->f) : NULL;
     a->jobs.first = j;
     a->jobs.count++;
     return j;
@@ -410,6 +415,18 @@ void jobs_drain_check(struct request *r, struct view *v, struct sm_drain_check *
     }
     j->kind = JOB_DRAIN;
     j->check = check;
+    answer_begun(r, j);
+}
+
+void jobs_db_check(struct request *r, struct db_check *files)
+{
+    struct job *j = begin(r, NULL, &(struct computation){0});
+    if (j == NULL) {
+        db_check_free(files);
+        return;
+    }
+    j->kind = JOB_DB_CHECK;
+    j->files = files;
     answer_begun(r, j);
 }
 

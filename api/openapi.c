@@ -51,7 +51,7 @@ static json_t *params_of(const struct resource *q)
     json_t *a = json_array();
     path_param(a, q->path, "{f}", "f", "the fabric's name");
     path_param(a, q->path, "{guid}", "guid", "NodeGUID, PortGUID or unique name");
-    path_param(a, q->path, "{id}", "id", "the job's id");
+    path_param(a, q->path, "{id}", "id", "the id, of a list or an answer before");
     for (const struct param *p = q->param; p != NULL && p->name != NULL; p++)
         json_array_append_new(a, param_openapi(p));
     for (const struct param *p = list_params; q->kind == ANSWER_LIST && p->name != NULL; p++)

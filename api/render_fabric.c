@@ -9,15 +9,11 @@
 
 #include "api/adaptive.h"
 #include "api/api_priv.h"
+#include "api/tele.h"
 #include "lib/xalloc.h"
 
 // --- rows ---
 
-struct end_row {
-    uint64_t guid;
-    const char *name, *label;
-    int64_t port;
-};
 #define END(f) offsetof(struct end_row, f)
 static const struct field end_fields[] = {
     {.name = "guid", .type = FIELD_GUID, .at = END(guid), "NodeGUID"},
@@ -30,15 +26,14 @@ static const struct field end_fields[] = {
      .null = true},
     {0},
 };
-static const struct schema schema_end = {
-    .name = "end", "One end of a link", sizeof(struct end_row), end_fields};
+const struct schema schema_end = {.name = "end", "One end of a link", sizeof(struct end_row), end_fields};
 static const struct field peer_fields[] = {
     {.name = "guid", .type = FIELD_GUID, .at = END(guid), "NodeGUID"},
     {.name = "name", .type = FIELD_STR, .at = END(name), "its description"},
     {.name = "port", .type = FIELD_INT, .at = END(port), "port number"},
     {0},
 };
-static const struct schema schema_peer = {
+const struct schema schema_peer = {
     .name = "peer", "What a port is connected to", sizeof(struct end_row), peer_fields};
 
 struct port_row {
@@ -177,7 +172,6 @@ struct link_row {
     double gbps;
 };
 #define LINK(f) offsetof(struct link_row, f)
-static const char *const link_kinds[] = {"host", "trunk", NULL};
 static const struct field link_fields[] = {
     {.name = "a",
      .type = FIELD_OBJ,

@@ -9,6 +9,7 @@
 #include "api/adaptive.h"
 #include "api/api_priv.h"
 #include "api/quality.h"
+#include "api/tele.h"
 #include "api/watch.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
@@ -153,6 +154,7 @@ struct fabric_row {
     const struct sa_row *sa;
     int64_t drains, drains_in_use, drained_ends;
     const char *drained;
+    const struct telemetry_row *telemetry;
     const struct counts_row *findings;
     struct items advice;
 };
@@ -267,6 +269,12 @@ static const struct field fabric_fields[] = {
      .type = FIELD_INT,
      .at = FABRIC(drains_in_use),
      "drains that something still uses"},
+    {.name = "telemetry",
+     .type = FIELD_OBJ,
+     .at = FABRIC(telemetry),
+     "counters, links and alarms; null where no counters are collected",
+     &schema_telemetry,
+     .null = true},
     {.name = "findings", .type = FIELD_OBJ, .at = FABRIC(findings), "counts by severity", &schema_counts},
     {.name = "advice",
      .type = FIELD_STRINGS,
@@ -334,6 +342,7 @@ struct fabric_space {
     struct audit_row audit;
     struct sa_row sa;
     struct counts_row findings;
+    const struct telemetry_row *telemetry;
     char *advice[ADVICE_MAX];
 };
 
@@ -589,12 +598,14 @@ static void fill_fabric(struct api *a, struct view *v, struct fabric_row *row, s
     }
     count_findings(v->src->offline_findings, &s->findings);
     row->state = state_of(v, &s->st);
+    row->telemetry = s->telemetry = telemetry_fill(a, v);
     fill_model(f, row);
     advise_all(a, v, f, row, s);
 }
 
 static void space_done(struct fabric_space *s)
 {
+    free((void *)s->telemetry);
     for (unsigned i = 0; i < ADVICE_MAX; i++)
         free(s->advice[i]);
 }

@@ -5,9 +5,10 @@
 //     main.c      options, --watch, exit code       help.c   help, doc/cli.md, completion from the rows
 //     http.c      requests over the unix socket     out.c    one walk over fields: table, CSV, JSON
 //     query.c     fabrics, lists, names of nodes    text.c   escaping, widths, times, nearest words
-//     focus.c     the focus language on JSON                child.c  a private weftd for saved fabrics
+//     focus.c     the focus language on JSON    child.c  a private weftd for saved fabrics
 //     status.c show.c sweep.c blueprint.c group.c route.c quality.c job.c whatif.c event.c change.c drain.c
-//     sim.c   the commands
+//     sim.c counters.c health.c congestion.c alarm.c db.c   the commands; tele.c: what those about counters
+//     share
 //
 // One thread. Handlers return an exit code (enum cli_exit) and have said why on stderr where it is not 0.
 #ifndef WEFT_CLI_CLI_H
@@ -48,6 +49,7 @@ int cli_number(struct cli *c, const char *name, long long min, long long max, lo
 
 int cli_get(struct cli *c, const char *path, json_t **ret);
 int cli_post(struct cli *c, const char *path, json_t *body, json_t **ret); // body is taken
+int cli_send(struct cli *c, const char *method, const char *path, json_t *body, json_t **ret); // the same
 // The fabric that --fabric names, or the only one: fills c->fabric. Usage error with their names otherwise.
 int cli_fabric(struct cli *c);
 // All items of a list, following its cursors; limit 0 = all. A list that cannot be read to its end is what
@@ -97,6 +99,21 @@ int cmd_sim_show(struct cli *c);
 int cmd_group(struct cli *c);
 int cmd_mad(struct cli *c);
 int cmd_route_adaptive(struct cli *c);
+int cmd_counters(struct cli *c);
+int cmd_counters_list(struct cli *c);
+int cmd_top(struct cli *c);
+int cmd_congestion(struct cli *c);
+int cmd_health(struct cli *c);
+int cmd_alarm(struct cli *c);
+int cmd_alarm_show(struct cli *c);
+int cmd_alarm_ack(struct cli *c);
+int cmd_alarm_silence(struct cli *c);
+int cmd_silence(struct cli *c);
+int cmd_silence_add(struct cli *c);
+int cmd_silence_end(struct cli *c);
+int cmd_maintenance(struct cli *c);
+int cmd_db_status(struct cli *c);
+int cmd_db_check(struct cli *c);
 int cmd_api(struct cli *c);
 int cmd_help(struct cli *c);
 

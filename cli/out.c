@@ -13,7 +13,7 @@
 #include "lib/xalloc.h"
 #include "lib/when.h"
 
-#define FIELDS_MAX 40
+#define FIELDS_MAX 160
 #define SHRUNK_MIN 8
 #define GAP 2
 
@@ -107,6 +107,12 @@ static void put_human(struct buf *b, const struct field *f, json_t *v)
         buf_printf(b, "0x%llx", (unsigned long long)json_integer_value(v));
     else if (f->kind == FIELD_SECONDS && json_is_number(v))
         buf_printf(b, "%.3f", json_number_value(v));
+    else if (f->kind == FIELD_SHARE && json_is_number(v))
+        text_share(b, json_number_value(v));
+    else if ((f->kind == FIELD_RATE || f->kind == FIELD_BYTES) && json_is_number(v))
+        text_bytes(b, json_number_value(v), f->kind == FIELD_RATE ? "/s" : "");
+    else if (f->kind == FIELD_FIGURE && json_is_number(v))
+        text_figure(b, json_number_value(v));
     else if (json_is_boolean(v))
         buf_puts(b, json_is_true(v) ? "yes" : "no");
     else
@@ -129,7 +135,8 @@ static void cell(struct out *o, struct buf *b, const struct field *f, json_t *it
 static bool is_right(const struct field *f)
 {
     return f->kind == FIELD_NUMBER || f->kind == FIELD_COUNT || f->kind == FIELD_SECONDS ||
-           f->kind == FIELD_AGE || f->kind == FIELD_HEX;
+           f->kind == FIELD_AGE || f->kind == FIELD_HEX || f->kind == FIELD_SHARE || f->kind == FIELD_RATE ||
+           f->kind == FIELD_FIGURE || f->kind == FIELD_BYTES;
 }
 
 static enum colour state_colour(const char *s)
@@ -138,10 +145,13 @@ static enum colour state_colour(const char *s)
         const char *word;
         enum colour colour;
     } known[] = {
-        {"active", COLOUR_GREEN},   {"up", COLOUR_GREEN},           {"yes", COLOUR_GREEN},
-        {"down", COLOUR_RED},       {"failed", COLOUR_RED},         {"error", COLOUR_RED},
-        {"no", COLOUR_RED},         {"init", COLOUR_YELLOW},        {"armed", COLOUR_YELLOW},
-        {"warning", COLOUR_YELLOW}, {"bringing-up", COLOUR_YELLOW}, {"standby", COLOUR_YELLOW},
+        {"active", COLOUR_GREEN},    {"up", COLOUR_GREEN},           {"yes", COLOUR_GREEN},
+        {"down", COLOUR_RED},        {"failed", COLOUR_RED},         {"error", COLOUR_RED},
+        {"no", COLOUR_RED},          {"init", COLOUR_YELLOW},        {"armed", COLOUR_YELLOW},
+        {"warning", COLOUR_YELLOW},  {"bringing-up", COLOUR_YELLOW}, {"standby", COLOUR_YELLOW},
+        {"healthy", COLOUR_GREEN},   {"failing", COLOUR_RED},        {"flapping", COLOUR_RED},
+        {"degraded", COLOUR_YELLOW}, {"critical", COLOUR_RED},       {"major", COLOUR_RED},
+        {"minor", COLOUR_YELLOW},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (strcasecmp(s, known[i].word) == 0)

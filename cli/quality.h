@@ -13,7 +13,8 @@ typedef int route_show_fn(struct cli *c, const char *what, json_t *result);
 typedef int route_run_fn(struct cli *c, const char *what, double seconds, route_show_fn *show);
 // With a weftd of its own that has a saved or generated fabric.
 int route_private(struct cli *c, const char *what, double seconds, route_run_fn *run, route_show_fn *show);
-// Begins a job by a POST below the fabric (the body is taken) and waits for its result.
+// Begins a job by a POST below the fabric, or to a path from / on (the body is taken), and waits for its
+// result.
 int route_job(struct cli *c, const char *below, json_t *body, double seconds, json_t **ret);
 // Computes with a weftd of its own, by the options --engine, --fail and --dump-lft.
 int route_compute_private(struct cli *c, const char *what, double seconds, route_show_fn *show);

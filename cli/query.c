@@ -15,6 +15,7 @@
 #define PAGE 1000
 #define CANDIDATES_MAX 12
 #define LID_MAX 0xbfff
+#define IDLE_MAX 100 // pages in a row without an item
 
 static enum cli_exit get(struct cli *c, const char *path, json_t **ret, struct err *e)
 {
@@ -41,9 +42,14 @@ int cli_get(struct cli *c, const char *path, json_t **ret)
 
 int cli_post(struct cli *c, const char *path, json_t *body, json_t **ret)
 {
+    return cli_send(c, "POST", path, body, ret);
+}
+
+int cli_send(struct cli *c, const char *method, const char *path, json_t *body, json_t **ret)
+{
     struct http_reply r;
     struct err e = {0};
-    enum cli_exit x = http_call(c->http, "POST", path, body, c->timeout, &r, &e);
+    enum cli_exit x = http_call(c->http, method, path, body, c->timeout, &r, &e);
 
     json_decref(body);
     if (x != CLI_OK)
@@ -109,7 +115,8 @@ int cli_fabric(struct cli *c)
 struct list {
     json_t *items;
     long long limit;
-    char *cursor; // of the next page
+    char *cursor;  // of the next page
+    unsigned idle; // pages that brought nothing
 };
 
 static char *cursor_of(json_t *next)
@@ -134,17 +141,23 @@ static enum cli_exit list_page(struct cli *c, struct list *l, const char *path, 
         http_query(&page, "cursor", l->cursor);
     enum cli_exit x = get(c, page.data, &doc, e);
     buf_done(&page);
-    free(l->cursor);
+    char *before = l->cursor;
     l->cursor = NULL;
-    if (x != CLI_OK)
-        return x;
-    json_array_extend(l->items, json_object_get(doc, "items"));
-    // A page that brings nothing ends the list whatever it says: no endless walk.
-    size_t now = json_array_size(l->items);
-    if (now > have && (l->limit == 0 || (long long)now < l->limit))
-        l->cursor = cursor_of(json_object_get(doc, "next"));
-    json_decref(doc);
-    return CLI_OK;
+    if (x == CLI_OK) {
+        json_array_extend(l->items, json_object_get(doc, "items"));
+        // A page may bring nothing where the daemon looks for a few among many; but no walk is endless.
+        size_t now = json_array_size(l->items);
+        l->idle = now > have ? 0 : l->idle + 1;
+        if (l->idle <= IDLE_MAX && (l->limit == 0 || (long long)now < l->limit))
+            l->cursor = cursor_of(json_object_get(doc, "next"));
+        if (l->cursor != NULL && before != NULL && strcmp(l->cursor, before) == 0) {
+            free(l->cursor);
+            l->cursor = NULL;
+        }
+        json_decref(doc);
+    }
+    free(before);
+    return x;
 }
 
 // A cursor outlives changes of the fabric, so a walk need not begin again.

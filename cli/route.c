@@ -410,7 +410,7 @@ static int check_dump(const struct cli *c)
 int route_job(struct cli *c, const char *below, json_t *body, double seconds, json_t **ret)
 {
     int64_t deadline = mono_now().ns + (int64_t)(seconds * 1e9);
-    char *path = xasprintf("%s/%s", c->fabric, below);
+    char *path = below[0] == '/' ? xstrdup(below) : xasprintf("%s/%s", c->fabric, below);
     json_t *begun = NULL;
 
     int rc = cli_post(c, path, body, &begun);

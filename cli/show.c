@@ -346,7 +346,11 @@ int cmd_link(struct cli *c)
 
 static int rank(const char *severity)
 {
-    return strcmp(severity, "error") == 0 ? 0 : strcmp(severity, "warning") == 0 ? 1 : 2;
+    static const char *const word[] = {"error", "critical", "major", "warning", "minor"};
+    for (size_t i = 0; i < sizeof(word) / sizeof(word[0]); i++)
+        if (strcmp(severity, word[i]) == 0)
+            return i < 3 ? 0 : 1;
+    return 2;
 }
 
 static bool keep_finding(json_t *f, void *arg)

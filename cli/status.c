@@ -37,6 +37,11 @@ static const struct field fabric_fields[] = {
     {.key = "warnings", .path = "findings.warning"},
     {.key = "infos", .path = "findings.info"},
     {.key = "error", .path = "error.text"},
+    {.key = "ports_read", .path = "telemetry.read"},
+    {.key = "ports_unread", .path = "telemetry.unread"},
+    {.key = "alarms_critical", .path = "telemetry.alarms.critical"},
+    {.key = "alarms_major", .path = "telemetry.alarms.major"},
+    {.key = "alarms_minor", .path = "telemetry.alarms.minor"},
     {0},
 };
 
@@ -53,7 +58,8 @@ static bool is_stale(json_t *f)
 
 static bool fabric_ok(json_t *f)
 {
-    return is_well(js_str(f, "state")) && !is_stale(f) && js_int(f, "findings.error") == 0;
+    return is_well(js_str(f, "state")) && !is_stale(f) && js_int(f, "findings.error") == 0 &&
+           js_int(f, "telemetry.alarms.critical") + js_int(f, "telemetry.alarms.major") == 0;
 }
 
 static void count_of(struct out *o, long long n, const char *one, const char *many)
@@ -403,6 +409,98 @@ static void finding_line(struct out *o, json_t *f)
     out_wrap(o, LABEL);
 }
 
+static void counters_line(struct out *o, json_t *f)
+{
+    json_t *t = json_object_get(f, "telemetry");
+    if (!json_is_object(t))
+        return;
+    label(o, "counters");
+    if (js_str(t, "last_sweep")[0] == 0) {
+        out_printf(o, "not read yet");
+        out_wrap(o, LABEL);
+        return;
+    }
+    out_printf(o, "last sweep ");
+    age_of(o, js_str(t, "last_sweep"));
+    out_printf(o, ", ");
+    count_of(o, js_int(t, "read"), "of ", "of ");
+    count_of(o, js_int(t, "ports"), "port read", "ports read");
+    if (js_int(t, "unread") > 0)
+        out_paint(o, COLOUR_YELLOW, ", %lld not answering (weft counters 'pma!=read')", js_int(t, "unread"));
+    if (js_int(t, "held") > 0)
+        out_printf(o, ", %lld held up (weft congestion)", js_int(t, "held"));
+    if (js_str(t, "history")[0] != 0)
+        out_paint(o, COLOUR_RED, ", history pauses: %s", js_str(t, "history"));
+    out_wrap(o, LABEL);
+}
+
+// How many there are, and the worst of them.
+static void alarm_lines(struct out *o, json_t *f, json_t *alarms)
+{
+    static const struct {
+        const char *word;
+        enum colour colour;
+    } row[] = {{"critical", COLOUR_RED}, {"major", COLOUR_RED}, {"minor", COLOUR_YELLOW}};
+    json_t *n = json_object_get(json_object_get(f, "telemetry"), "alarms"), *a;
+    size_t i;
+
+    if (!json_is_object(n))
+        return;
+    label(o, "alarms");
+    for (i = 0; i < sizeof(row) / sizeof(row[0]); i++)
+        out_paint(o, js_int(n, row[i].word) ? row[i].colour : COLOUR_NONE, "%s%lld %s", i ? "  " : "",
+                  js_int(n, row[i].word), row[i].word);
+    if (js_int(n, "silenced") > 0)
+        out_printf(o, "   (%lld silenced: weft silence)", js_int(n, "silenced"));
+    out_wrap(o, LABEL);
+    json_array_foreach(alarms, i, a)
+    {
+        struct buf age = {0};
+        int64_t at;
+        char word[16] = "";
+        snprintf(word, sizeof(word), "%s", js_str(a, "severity"));
+        for (char *p = word; *p; p++)
+            *p = (char)(*p - 'a' + 'A');
+        out_paint(o, COLOUR_RED, "  %-8s ", word);
+        if (when_parse(js_str(a, "since"), &at) == 0)
+            text_age(&age, (wall_now_ns() - at) / MONO_S);
+        out_printf(o, "%s  %s %s: %s   weft alarm show %lld", age.data ? age.data : "", js_str(a, "rule"),
+                   js_str(a, "place"), js_str(a, "reason"), js_int(a, "id"));
+        out_wrap(o, LABEL);
+        buf_done(&age);
+    }
+}
+
+// The worst alarms of a fabric that act now; NULL: none, or not to be had.
+static json_t *worst_alarms(struct cli *c, json_t *f)
+{
+    struct buf path = {0};
+    struct http_reply r;
+    struct err e = {0};
+    json_t *items = NULL;
+
+    if (js_int(f, "telemetry.alarms.critical") + js_int(f, "telemetry.alarms.major") == 0)
+        return NULL;
+    buf_puts(&path, "/api/v1/alarms?severity=major&active=1&silenced=0&limit=4");
+    http_query(&path, "fabric", js_str(f, "name"));
+    if (http_call(c->http, "GET", path.data, NULL, c->timeout, &r, &e) == CLI_OK)
+        items = json_incref(json_object_get(r.json, "items"));
+    http_reply_done(&r);
+    buf_done(&path);
+    return items;
+}
+
+// What to look at first; nothing when the advice says it already.
+static void next_line(struct out *o, json_t *f, json_t *alarms)
+{
+    json_t *first = json_array_get(alarms, 0);
+    if (json_array_size(json_object_get(f, "advice")) > 0 || first == NULL)
+        return;
+    bool jam = js_str(first, "rule")[0] == 'C';
+    out_printf(o, "next: %s", jam ? "weft congestion" : "weft health");
+    out_newline(o);
+}
+
 // Nothing while nothing is drained.
 static void drain_line(struct out *o, json_t *f)
 {
@@ -466,7 +564,7 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
 
     json_array_foreach(fabrics, i, f)
     {
-        json_t *s = last_sweep(c, f);
+        json_t *s = last_sweep(c, f), *alarms = worst_alarms(c, f);
         if (i > 0)
             out_newline(o);
         head_line(o, f);
@@ -481,8 +579,12 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
         sa_line(o, f);
         drain_line(o, f);
         finding_line(o, f);
+        counters_line(o, f);
+        alarm_lines(o, f, alarms);
         problem_lines(o, f);
+        next_line(o, f, alarms);
         json_decref(s);
+        json_decref(alarms);
     }
     if (js_str(status, "database")[0] != 0) {
         out_paint(o, COLOUR_RED, "database cannot be written: %s", js_str(status, "database"));

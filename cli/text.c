@@ -149,6 +149,28 @@ void text_figure(struct buf *b, double x)
         buf_printf(b, "%.4g", x);
 }
 
+void text_share(struct buf *b, double x)
+{
+    double p = 100 * x;
+    buf_printf(b, p == 0 ? "%.0f %%" : p < 1 ? "%.2f %%" : p < 99.95 ? "%.1f %%" : "%.0f %%", p);
+}
+
+void text_bytes(struct buf *b, double x, const char *per)
+{
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    unsigned i = 0;
+    while (x >= 999.5 && i < 6) {
+        x /= 1000;
+        i++;
+    }
+    buf_printf(b,
+               i == 0      ? "%.0f %s%s"
+               : x < 9.995 ? "%.2f %s%s"
+               : x < 99.95 ? "%.1f %s%s"
+                           : "%.0f %s%s",
+               x, unit[i], per);
+}
+
 void text_age(struct buf *b, int64_t s)
 {
     if (s < 0)

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+// Alarms, and what people say about them: acknowledged, silenced, maintenance windows.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/tele.h"
+#include "lib/guid.h"
+#include "lib/when.h"
+#include "lib/xalloc.h"
+
+static struct alarms *alarms_of(struct request *r)
+{
+    if (r->api->c.alarms == NULL)
+        answer_problem(r, 409, "no alarms are kept here: this weftd only looks at a file");
+    return r->api->c.alarms;
+}
+
+static bool parse_id(struct request *r, const char *what, uint64_t *ret)
+{
+    char *end;
+    size_t n = strlen(r->arg);
+    *ret = n > 0 && n <= 19 && strspn(r->arg, "0123456789") == n ? strtoull(r->arg, &end, 10) : 0;
+    if (*ret == 0)
+        answer_problem(r, 404, "no %s \"%.40s\": ids are whole numbers; " API_BASE "/%ss lists them", what,
+                       r->arg, what);
+    return *ret != 0;
+}
+
+// --- rows ---
+
+struct end_at {
+    uint64_t guid;
+    int64_t port;
+    const char *name;
+};
+static const struct field place_fields[] = {
+    {.name = "guid", .type = FIELD_GUID, .at = offsetof(struct end_at, guid), "NodeGUID"},
+    {.name = "name", .type = FIELD_STR, .at = offsetof(struct end_at, name), "its description"},
+    {.name = "port", .type = FIELD_INT, .at = offsetof(struct end_at, port), "port number; 0: the node"},
+    {0},
+};
+static const struct schema schema_alarm_end = {
+    .name = "alarm_end", "An end of what an alarm is about", sizeof(struct end_at), place_fields};
+
+struct alarm_row {
+    int64_t id, since, last, cleared_at, count, silence, members, group;
+    const char *fabric, *rule, *name, *title, *severity, *subject, *place, *peer, *cable, *reason, *advice,
+        *evidence, *acked_by, *ack_note, *raised, *cleared, *source;
+    bool active, acked, is_group;
+    struct items ends, member;
+};
+#define ROW(f) offsetof(struct alarm_row, f)
+static const char *const severities[] = {"info", "minor", "major", "critical", NULL};
+#define ALARM_FIELDS                                                                                         \
+    {.name = "id", .type = FIELD_INT, .at = ROW(id), "rises; never given twice, also over restarts"},        \
+        {.name = "severity",                                                                                 \
+         .type = FIELD_STR,                                                                                  \
+         .at = ROW(severity),                                                                                \
+         "how bad it is",                                                                                    \
+         .name_of = severities},                                                                             \
+        {.name = "rule", .type = FIELD_STR, .at = ROW(rule), "such as L06; doc/alarms.md has all"},          \
+        {.name = "name", .type = FIELD_STR, .at = ROW(name), "the rule's name; stable"},                     \
+        {.name = "title", .type = FIELD_STR, .at = ROW(title), "the same for people"},                       \
+        {.name = "fabric", .type = FIELD_STR, .at = ROW(fabric), "in which fabric; \"\": in none"},          \
+        {.name = "subject", .type = FIELD_STR, .at = ROW(subject), "what it is about, as identity"},         \
+        {.name = "place", .type = FIELD_STR, .at = ROW(place), "the same for people: both ends"},            \
+        {.name = "peer", .type = FIELD_STR, .at = ROW(peer), "the far end's name, or \"\""},                 \
+        {.name = "cable", .type = FIELD_STR, .at = ROW(cable), "serial number, or \"\""},                    \
+        {.name = "reason", .type = FIELD_STR, .at = ROW(reason), "why, with numbers and limits"},            \
+        {.name = "advice", .type = FIELD_STR, .at = ROW(advice), "what to do"},                              \
+        {.name = "evidence",                                                                                 \
+         .type = FIELD_RAW,                                                                                  \
+         .at = ROW(evidence),                                                                                \
+         "values that speak for it",                                                                         \
+         .null = true},                                                                                      \
+        {.name = "since", .type = FIELD_TIME, .at = ROW(since), "first raised"},                             \
+        {.name = "last", .type = FIELD_TIME, .at = ROW(last), "raised or changed last"},                     \
+        {.name = "count", .type = FIELD_INT, .at = ROW(count), "times raised"},                              \
+        {.name = "active",                                                                                   \
+         .type = FIELD_BOOL,                                                                                 \
+         .at = ROW(active),                                                                                  \
+         "the condition holds now; else it only stays for a while to be seen"},                              \
+        {.name = "cleared_at",                                                                               \
+         .type = FIELD_TIME,                                                                                 \
+         .at = ROW(cleared_at),                                                                              \
+         "when the condition went",                                                                          \
+         .null = true},                                                                                      \
+        {.name = "acked", .type = FIELD_BOOL, .at = ROW(acked), "somebody has taken it on"},                 \
+        {.name = "acked_by", .type = FIELD_STR, .at = ROW(acked_by), "who", .null = true},                   \
+        {.name = "ack_note", .type = FIELD_STR, .at = ROW(ack_note), "what was said", .null = true},         \
+        {.name = "silence",                                                                                  \
+         .type = FIELD_INT,                                                                                  \
+         .at = ROW(silence),                                                                                 \
+         "id of the silence that covers it",                                                                 \
+         .null = true},                                                                                      \
+        {.name = "members", .type = FIELD_INT, .at = ROW(members), "of a group; 1 otherwise"},               \
+        {.name = "is_group", .type = FIELD_BOOL, .at = ROW(is_group), "one cause for several"},              \
+        {.name = "group",                                                                                    \
+         .type = FIELD_INT,                                                                                  \
+         .at = ROW(group),                                                                                   \
+         "id of the group that it is a member of",                                                           \
+         .null = true},                                                                                      \
+    {                                                                                                        \
+        .name = "ends", .type = FIELD_LIST, .at = ROW(ends), "of the link, or the node", &schema_alarm_end   \
+    }
+static const struct field alarm_fields[] = {ALARM_FIELDS, {0}};
+const struct schema schema_alarm = {
+    .name = "alarm", "Something that is wrong", sizeof(struct alarm_row), alarm_fields};
+static const struct field detail_fields[] = {
+    ALARM_FIELDS,
+    {.name = "member", .type = FIELD_LIST, .at = ROW(member), "what a group has taken in", &schema_alarm},
+    {.name = "raised", .type = FIELD_STR, .at = ROW(raised), "when the rule raises"},
+    {.name = "cleared", .type = FIELD_STR, .at = ROW(cleared), "when it clears"},
+    {.name = "source", .type = FIELD_STR, .at = ROW(source), "where the rule comes from"},
+    {0},
+};
+const struct schema schema_alarm_detail = {
+    .name = "alarm_detail", "An alarm with its rule", sizeof(struct alarm_row), detail_fields};
+
+const struct param alarm_params[] = {
+    {.name = "fabric", .type = PARAM_STR, .doc = "only of this fabric"},
+    {.name = "severity", .type = PARAM_ENUM, .name_of = severities, .doc = "only this severity and worse"},
+    {.name = "rule", .type = PARAM_STR, .doc = "only of this rule, such as L06"},
+    {.name = "active", .type = PARAM_BOOL, .doc = "only those whose condition holds now"},
+    {.name = "silenced", .type = PARAM_BOOL, .doc = "0: without those that are silenced"},
+    {.name = "focus",
+     .type = PARAM_STR,
+     .doc = "only alarms with these fields, in the focus language: severity=major and count>3"},
+    {0},
+};
+
+struct alarm_space {
+    struct end_at end[2];
+    char *evidence; // checked
+};
+
+static const char *name_of_node(struct api *a, const char *fabric, uint64_t guid)
+{
+    for (unsigned i = 0; i < a->c.num_fabrics; i++) {
+        const struct fabric *f = strcmp(a->c.fabric[i]->name, fabric) == 0 ? view_fabric(&a->view[i]) : NULL;
+        const struct node *n = f != NULL ? fabric_by_guid(f, guid) : NULL;
+        if (n != NULL)
+            return fabric_desc(f, n);
+    }
+    return "";
+}
+
+static char *checked_json(const char *text)
+{
+    json_t *j = text != NULL && text[0] != 0 ? json_loads(text, 0, NULL) : NULL;
+    char *s = json_is_object(j) ? json_dumps(j, JSON_COMPACT) : NULL;
+    json_decref(j);
+    return s;
+}
+
+static void fill(struct api *a, const struct alarm *x, struct alarm_row *row, struct alarm_space *s)
+{
+    size_t ends = 0;
+    for (int i = 0; i < 2; i++)
+        if (x->node_guid[i] != 0)
+            s->end[ends++] = (struct end_at){.guid = x->node_guid[i],
+                                             .port = x->port[i],
+                                             .name = name_of_node(a, x->fabric, x->node_guid[i])};
+    s->evidence = checked_json(x->evidence);
+    *row = (struct alarm_row){.id = (int64_t)x->id,
+                              .severity = alarm_severity_name(x->severity),
+                              .rule = x->rule->id,
+                              .name = x->rule->name,
+                              .title = x->rule->title,
+                              .fabric = x->fabric,
+                              .subject = x->subject,
+                              .place = x->place,
+                              .peer = x->peer,
+                              .cable = x->cable,
+                              .reason = x->reason,
+                              .advice = x->advice,
+                              .evidence = s->evidence,
+                              .since = x->since_wall_ns,
+                              .last = x->last_wall_ns,
+                              .count = (int64_t)x->count,
+                              .active = x->active,
+                              .cleared_at = x->cleared_wall_ns,
+                              .acked = x->acked,
+                              .acked_by = x->acked ? x->acked_by : NULL,
+                              .ack_note = x->acked ? x->ack_note : NULL,
+                              .silence = x->silence != 0 ? (int64_t)x->silence : NO_INT,
+                              .members = x->members,
+                              .is_group = x->group,
+                              .group = x->leader != 0 ? (int64_t)x->leader : NO_INT,
+                              .ends = {s->end, ends},
+                              .raised = x->rule->raised,
+                              .cleared = x->rule->cleared,
+                              .source = x->rule->source};
+}
+
+// --- the list ---
+
+struct alarm_filter {
+    const char *fabric, *rule, *silenced;
+    enum alarm_severity least;
+    bool active;
+    struct sieve *focus;
+};
+
+static bool take_filter(struct request *r, struct alarm_filter *f)
+{
+    const char *severity = query_str(r, "severity");
+    *f = (struct alarm_filter){.fabric = query_str(r, "fabric"),
+                               .rule = query_str(r, "rule"),
+                               .silenced = query_str(r, "silenced"),
+                               .active = query_bool(r, "active")};
+    for (unsigned i = 0; severity != NULL && severities[i] != NULL; i++)
+        if (strcmp(severities[i], severity) == 0)
+            f->least = (enum alarm_severity)i;
+    if (f->rule != NULL && alarm_rule(f->rule) == NULL) {
+        answer_problem(r, 400, "no rule \"%.40s\"; doc/alarms.md lists them", f->rule);
+        return false;
+    }
+    return query_focus(r, &schema_alarm, "place subject peer cable rule name", &f->focus);
+}
+
+static bool passes(const struct alarm_filter *f, const struct alarm *x, bool silenced)
+{
+    return (f->fabric == NULL || strcmp(f->fabric, x->fabric) == 0) &&
+           (f->rule == NULL || strcmp(f->rule, x->rule->id) == 0) && x->severity >= f->least &&
+           (!f->active || x->active) && (f->silenced == NULL || silenced == (x->silence != 0));
+}
+
+void get_alarms(struct request *r)
+{
+    struct alarms *all = alarms_of(r);
+    const struct alarm *list = NULL;
+    struct alarm_filter f;
+    struct alarm_row row;
+    struct alarm_space space;
+    struct list l;
+    uint64_t i;
+    int64_t total = 0;
+    char next[24];
+
+    if (all == NULL || !cursor_number(r, &i) || !take_filter(r, &f))
+        return;
+    bool silenced = query_bool(r, "silenced");
+    uint32_t n = alarms_list(all, &list);
+    for (uint32_t k = 0; k < n; k++)
+        total += passes(&f, &list[k], silenced);
+    list_begin(&l, r, &schema_alarm);
+    for (; i < n && !list_full(&l); i++) {
+        if (!passes(&f, &list[i], silenced))
+            continue;
+        fill(r->api, &list[i], &row, &space);
+        if (sieve_has(f.focus, &row))
+            list_item(&l, &row);
+        free(space.evidence);
+    }
+    list_end(&l, i < n ? number_text(i, next) : NULL, f.focus == NULL ? total : NO_INT, NO_INT,
+             wall_now_ns());
+    sieve_free(f.focus);
+}
+
+#define MEMBERS_MAX 1000
+
+static void answer_alarm(struct request *r, const struct alarms *all, const struct alarm *x)
+{
+    const struct alarm **member = NULL;
+    struct alarm_row row;
+    struct alarm_space space;
+    uint32_t n = x->group ? alarm_members(all, x->id, &member) : 0;
+
+    n = n < MEMBERS_MAX ? n : MEMBERS_MAX;
+    struct alarm_row *rows = xcalloc(n + 1, sizeof(*rows));
+    struct alarm_space *spaces = xcalloc(n + 1, sizeof(*spaces));
+    for (uint32_t i = 0; i < n; i++)
+        fill(r->api, member[i], &rows[i], &spaces[i]);
+    fill(r->api, x, &row, &space);
+    row.member = (struct items){rows, n};
+    answer_struct(r, 200, &schema_alarm_detail, &row);
+    for (uint32_t i = 0; i < n; i++)
+        free(spaces[i].evidence);
+    free(space.evidence);
+    free(spaces);
+    free(rows);
+    free(member);
+}
+
+static const struct alarm *asked(struct request *r, struct alarms **ret)
+{
+    uint64_t id;
+    *ret = alarms_of(r);
+    if (*ret == NULL || !parse_id(r, "alarm", &id))
+        return NULL;
+    const struct alarm *x = alarm_by_id(*ret, id);
+    if (x == NULL)
+        answer_problem(r, 404,
+                       "no alarm %.40s: it is over (its end is in " API_BASE
+                       "/events?kind=alarm-cleared), or never was",
+                       r->arg);
+    return x;
+}
+
+void get_alarm(struct request *r)
+{
+    struct alarms *all;
+    const struct alarm *x = asked(r, &all);
+    if (x != NULL)
+        answer_alarm(r, all, x);
+}
+
+// --- acknowledged ---
+
+static const struct field ack_fields[] = {
+    {.name = "note", .type = FIELD_STR, .at = 0, "what to say about it"},
+    {0},
+};
+const struct schema schema_ack_body = {.name = "ack", "An alarm is taken on", 1, ack_fields, true};
+
+void post_alarm_ack(struct request *r)
+{
+    const char *note = json_string_value(json_object_get(r->json, "note"));
+    char by[USER_TEXT];
+    struct alarms *all;
+    const struct alarm *x = asked(r, &all);
+    if (x == NULL)
+        return;
+    uint64_t id = x->id;
+    alarm_ack(all, id, user_text(r, by), note != NULL ? note : "");
+    x = alarm_by_id(all, id);
+    audit_action(r, x->place, "alarm %llu (%s) is acknowledged%s%.200s", (unsigned long long)id, x->rule->id,
+                 note != NULL ? ": " : "", note != NULL ? note : "");
+    answer_alarm(r, all, x);
+}
+
+// --- silences ---
+
+struct silence_row {
+    int64_t id, from, until, covers;
+    const char *focus, *rule, *owner, *reason;
+    bool maintenance, now;
+};
+#define SILENCE(f) offsetof(struct silence_row, f)
+static const struct field silence_fields[] = {
+    {.name = "id", .type = FIELD_INT, .at = SILENCE(id), "its id"},
+    {.name = "focus",
+     .type = FIELD_STR,
+     .at = SILENCE(focus),
+     "ports that it covers, in the focus language; \"\": all"},
+    {.name = "rule", .type = FIELD_STR, .at = SILENCE(rule), "only alarms of this rule; \"\": of any"},
+    {.name = "owner", .type = FIELD_STR, .at = SILENCE(owner), "whose it is"},
+    {.name = "reason", .type = FIELD_STR, .at = SILENCE(reason), "why"},
+    {.name = "from", .type = FIELD_TIME, .at = SILENCE(from), "its beginning"},
+    {.name = "until", .type = FIELD_TIME, .at = SILENCE(until), "its end"},
+    {.name = "now", .type = FIELD_BOOL, .at = SILENCE(now), "it has begun"},
+    {.name = "maintenance",
+     .type = FIELD_BOOL,
+     .at = SILENCE(maintenance),
+     "at its end what has not come back is listed"},
+    {.name = "covers", .type = FIELD_INT, .at = SILENCE(covers), "alarms that it covers now"},
+    {0},
+};
+const struct schema schema_silence = {.name = "silence",
+                                      "Alarms that nobody is told of for a time",
+                                      sizeof(struct silence_row),
+                                      silence_fields};
+
+static const struct field silence_body_fields[] = {
+    {.name = "focus",
+     .type = FIELD_STR,
+     .at = 0,
+     "ports, in the focus language, by fields node, name, guid, port, place, role, type, rail, su, tier, "
+     "plane, "
+     "kind; \"\": all"},
+    {.name = "rule", .type = FIELD_STR, .at = 0, "only this rule"},
+    {.name = "for", .type = FIELD_STR, .at = 0, "for so long: 30m, 2h, 3d"},
+    {.name = "until", .type = FIELD_STR, .at = 0, "or until then: 2026-01-31T18:00:00Z"},
+    {.name = "from", .type = FIELD_STR, .at = 0, "from then on; now when absent"},
+    {.name = "owner", .type = FIELD_STR, .at = 0, "whose it is; who asks, when absent"},
+    {.name = "reason", .type = FIELD_STR, .at = 0, "why", .need = true},
+    {.name = "maintenance", .type = FIELD_BOOL, .at = 0, "a maintenance window"},
+    {0},
+};
+const struct schema schema_silence_body = {
+    .name = "silence_asked", "Alarms to be silent", 1, silence_body_fields, true};
+
+static void fill_silence(struct api *a, const struct alarm_silence *s, struct silence_row *row)
+{
+    const struct alarm *list = NULL;
+    uint32_t n = alarms_list(a->c.alarms, &list);
+    *row = (struct silence_row){.id = (int64_t)s->id,
+                                .focus = s->focus,
+                                .rule = s->rule,
+                                .owner = s->owner,
+                                .reason = s->reason,
+                                .from = s->from_wall_ns,
+                                .until = s->until_wall_ns,
+                                .now = s->from_wall_ns <= wall_now_ns(),
+                                .maintenance = s->maintenance};
+    for (uint32_t i = 0; i < n; i++)
+        row->covers += list[i].silence == s->id;
+}
+
+void get_silences(struct request *r)
+{
+    struct alarms *all = alarms_of(r);
+    const struct alarm_silence *s = NULL;
+    struct silence_row row;
+    struct list l;
+    uint64_t i;
+    char next[24];
+
+    if (all == NULL || !cursor_number(r, &i))
+        return;
+    uint32_t n = alarm_silences(all, &s);
+    list_begin(&l, r, &schema_silence);
+    for (; i < n && !list_full(&l); i++) {
+        fill_silence(r->api, &s[i], &row);
+        list_item(&l, &row);
+    }
+    list_end(&l, i < n ? number_text(i, next) : NULL, n, NO_INT, wall_now_ns());
+}
+
+static const char *text_of(struct request *r, const char *name)
+{
+    const char *s = json_string_value(json_object_get(r->json, name));
+    return s != NULL ? s : "";
+}
+
+static bool take_time(struct request *r, const char *name, int64_t *ret)
+{
+    const char *s = text_of(r, name);
+    if (s[0] == 0 || when_parse(s, ret) == 0)
+        return true;
+    answer_problem(r, 400, "\"%s\" must be a time such as 2026-01-31T18:00:00Z, not \"%.60s\"", name, s);
+    return false;
+}
+
+static bool take_end(struct request *r, struct alarm_silence *s)
+{
+    const char *span = text_of(r, "for");
+    int64_t seconds = 0;
+    if (!take_time(r, "from", &s->from_wall_ns) || !take_time(r, "until", &s->until_wall_ns))
+        return false;
+    if (span[0] != 0 && when_parse_age(span, &seconds) != 0) {
+        answer_problem(r, 400, "\"for\" must be a time such as 30m, 2h, 3d, not \"%.60s\"", span);
+        return false;
+    }
+    if ((s->until_wall_ns != 0) == (span[0] != 0)) {
+        answer_problem(r, 400,
+                       "a silence needs an end: give \"for\" (2h) or \"until\" (2026-01-31T18:00:00Z)");
+        return false;
+    }
+    if (span[0] != 0)
+        s->until_wall_ns = (s->from_wall_ns ? s->from_wall_ns : wall_now_ns()) + seconds * MONO_S;
+    return true;
+}
+
+static const struct alarm_silence *silence_by_id(const struct alarms *a, uint64_t id)
+{
+    const struct alarm_silence *s = NULL;
+    uint32_t n = alarm_silences(a, &s);
+    for (uint32_t i = 0; i < n; i++)
+        if (s[i].id == id)
+            return &s[i];
+    return NULL;
+}
+
+void post_silence(struct request *r)
+{
+    struct alarms *all = alarms_of(r);
+    struct silence_row row;
+    struct err e = {0};
+    char by[USER_TEXT];
+
+    if (all == NULL)
+        return;
+    struct alarm_silence s = {.focus = text_of(r, "focus"),
+                              .rule = text_of(r, "rule"),
+                              .owner = text_of(r, "owner"),
+                              .reason = text_of(r, "reason"),
+                              .maintenance = json_is_true(json_object_get(r->json, "maintenance"))};
+    user_text(r, by);
+    if (s.owner[0] == 0)
+        s.owner = by;
+    if (!take_end(r, &s))
+        return;
+    if (s.rule[0] != 0 && alarm_rule(s.rule) == NULL) {
+        answer_problem(r, 400, "no rule \"%.40s\"; doc/alarms.md lists them", s.rule);
+        return;
+    }
+    if (s.focus[0] != 0 && place_check(s.focus, &e) != 0) {
+        answer_problem(r, 400, "%s: %s", e.where, e.text);
+        return;
+    }
+    uint64_t id = alarm_silence_add(all, &s, &e);
+    if (id == 0) {
+        answer_problem(r, 400, "%s%s%s", e.where, e.where[0] ? ": " : "", e.text);
+        return;
+    }
+    audit_action(r, s.focus, "%s %llu: alarms%s%s%s%.200s are silent: %.200s",
+                 s.maintenance ? "maintenance" : "silence", (unsigned long long)id, s.rule[0] ? " " : "",
+                 s.rule, s.focus[0] ? " of " : "", s.focus, s.reason);
+    fill_silence(r->api, silence_by_id(all, id), &row);
+    answer_struct(r, 200, &schema_silence, &row);
+}
+
+void delete_silence(struct request *r)
+{
+    struct alarms *all = alarms_of(r);
+    char by[USER_TEXT];
+    uint64_t id;
+
+    if (all == NULL || !parse_id(r, "silence", &id))
+        return;
+    if (alarm_silence_end(all, id, user_text(r, by)) != 0) {
+        answer_problem(r, 404, "no silence %llu: it is over, or never was; " API_BASE "/silences lists them",
+                       (unsigned long long)id);
+        return;
+    }
+    audit_action(r, "", "silence %llu is ended", (unsigned long long)id);
+    char text[80];
+    snprintf(text, sizeof(text), "silence %llu is ended", (unsigned long long)id);
+    answer_ok(r, text);
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters of ports as they are now: which there are, and what they say.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/counters.h"
+#include "api/tele.h"
+#include "lib/xalloc.h"
+
+// --- which there are ---
+
+struct known_row {
+    const char *name, *ibta, *metric, *unit, *group, *kind, *doc;
+};
+#define KNOWN(f) offsetof(struct known_row, f)
+static const char *const kinds[] = {"traffic", "error", "wait", "fec", NULL};
+static const struct field known_fields[] = {
+    {.name = "name", .type = FIELD_STR, .at = KNOWN(name), "its name here, on the command line and in CSV"},
+    {.name = "ibta", .type = FIELD_STR, .at = KNOWN(ibta), "its name in the InfiniBand specification"},
+    {.name = "metric",
+     .type = FIELD_STR,
+     .at = KNOWN(metric),
+     "its name in /metrics and remote write, behind infiniband_switch_ or infiniband_hca_"},
+    {.name = "unit", .type = FIELD_STR, .at = KNOWN(unit), "what it counts, as it is shown"},
+    {.name = "group",
+     .type = FIELD_STR,
+     .at = KNOWN(group),
+     "what it is read with: counters of one group are of one moment"},
+    {.name = "kind", .type = FIELD_STR, .at = KNOWN(kind), "what it is about", .name_of = kinds},
+    {.name = "doc", .type = FIELD_STR, .at = KNOWN(doc), "what it means"},
+    {0},
+};
+const struct schema schema_counter = {
+    .name = "counter", "A counter that ports have", sizeof(struct known_row), known_fields};
+
+void get_counter_rows(struct request *r)
+{
+    uint64_t i;
+    struct list l;
+    char next[24];
+
+    if (!cursor_number(r, &i))
+        return;
+    list_begin(&l, r, &schema_counter);
+    for (; i < TELE_COUNTERS && !list_full(&l); i++)
+        list_item(&l, &(struct known_row){.name = tele_rows[i].name,
+                                          .ibta = tele_rows[i].ibta,
+                                          .metric = tele_rows[i].metric,
+                                          .unit = tele_unit_name(tele_rows[i].unit),
+                                          .group = tele_group_name(tele_rows[i].group),
+                                          .kind = kinds[tele_rows[i].kind],
+                                          .doc = tele_rows[i].doc});
+    list_end(&l, i < TELE_COUNTERS ? number_text(i, next) : NULL, TELE_COUNTERS, NO_INT, wall_now_ns());
+}
+
+// --- what they say ---
+
+struct values { // of the counters, in their order
+    int64_t v[TELE_COUNTERS];
+};
+struct rates {
+    double v[TELE_COUNTERS];
+};
+static const struct field value_fields[] = {
+#define C(id, ibta, name_, metric, unit, group, kind, doc)                                                   \
+    {.name = name_, .type = FIELD_INT, .at = TELE_##id * sizeof(int64_t), doc, .null = true},
+#include "telemetry/counters.def"
+    {0},
+};
+static const struct schema schema_values = {
+    .name = "counter_values",
+    "What has been counted since the port was first seen, over clears and reboots; null: not read",
+    sizeof(struct values),
+    value_fields};
+static const struct field rate_fields[] = {
+#define C(id, ibta, name_, metric, unit, group, kind, doc)                                                   \
+    {.name = name_, .type = FIELD_NUM, .at = TELE_##id * sizeof(double), doc, .null = true},
+#include "telemetry/counters.def"
+    {0},
+};
+static const struct schema schema_rates = {.name = "counter_rates",
+                                           "Of the last two readings, a second; null where there are not two",
+                                           sizeof(struct rates),
+                                           rate_fields};
+
+struct counters_row {
+    struct spot spot;
+    const char *pma, *health, *why, *alarm_rule;
+    int64_t sampled_at, errors_sampled_at, unread_since, alarm, errors, resets, reset_at;
+    double used, rcv_used, held, xmit_bps, rcv_bps, lost_bps, xmit_pps, rcv_pps, errors_per_hour, ber,
+        raw_ber, score;
+    bool complete, saturated;
+    const struct values *value;
+    const struct rates *rate;
+};
+#define ROW(f) offsetof(struct counters_row, f)
+const char *const unread_names[] = {"read",   "not-yet", "no-answer",    "refused",
+                                    "no-pma", "gone",    "wrong-answer", NULL};
+const char *const health_names[] = {"unknown",  "healthy", "unsure", "degraded",
+                                    "flapping", "failing", "down",   NULL};
+static const struct field counters_fields[] = {
+    SPOT_FIELDS,
+    {.name = "pma",
+     .type = FIELD_STR,
+     .at = ROW(pma),
+     "read: its counters were read in the last sweep; else why not",
+     .name_of = unread_names},
+    {.name = "unread_since", .type = FIELD_TIME, .at = ROW(unread_since), "since when not", .null = true},
+    {.name = "sampled_at", .type = FIELD_TIME, .at = ROW(sampled_at), "when data was read", .null = true},
+    {.name = "errors_sampled_at",
+     .type = FIELD_TIME,
+     .at = ROW(errors_sampled_at),
+     "when errors were read",
+     .null = true},
+    {.name = "complete", .type = FIELD_BOOL, .at = ROW(complete), "all that was due was read"},
+    {.name = "used", .type = FIELD_NUM, .at = ROW(used), "share of what the link carries out", .null = true},
+    {.name = "rcv_used", .type = FIELD_NUM, .at = ROW(rcv_used), "the same of what comes in", .null = true},
+    {.name = "held",
+     .type = FIELD_NUM,
+     .at = ROW(held),
+     "share of time in which there was data to send and no way to send it",
+     .null = true},
+    {.name = "score",
+     .type = FIELD_NUM,
+     .at = ROW(score),
+     "0 to 1: how much it may hold others up",
+     .null = true},
+    {.name = "xmit_bps", .type = FIELD_NUM, .at = ROW(xmit_bps), "bytes sent a second", .null = true},
+    {.name = "rcv_bps", .type = FIELD_NUM, .at = ROW(rcv_bps), "bytes received a second", .null = true},
+    {.name = "lost_bps",
+     .type = FIELD_NUM,
+     .at = ROW(lost_bps),
+     "bytes a second that the time held could have carried",
+     .null = true},
+    {.name = "xmit_pps", .type = FIELD_NUM, .at = ROW(xmit_pps), "packets sent a second", .null = true},
+    {.name = "rcv_pps", .type = FIELD_NUM, .at = ROW(rcv_pps), "packets received a second", .null = true},
+    {.name = "errors",
+     .type = FIELD_INT,
+     .at = ROW(errors),
+     "all error counters together, since the port was first seen",
+     .null = true},
+    {.name = "errors_per_hour",
+     .type = FIELD_NUM,
+     .at = ROW(errors_per_hour),
+     "at the pace of the last two readings",
+     .null = true},
+    {.name = "ber",
+     .type = FIELD_NUM,
+     .at = ROW(ber),
+     "symbol error ratio of the link, estimated",
+     .null = true},
+    {.name = "raw_ber", .type = FIELD_NUM, .at = ROW(raw_ber), "before correction", .null = true},
+    {.name = "health",
+     .type = FIELD_STR,
+     .at = ROW(health),
+     "state of the link, of both its ends",
+     .null = true,
+     .name_of = health_names},
+    {.name = "why", .type = FIELD_STR, .at = ROW(why), "why it is in this state", .null = true},
+    {.name = "alarm", .type = FIELD_INT, .at = ROW(alarm), "id of the worst alarm about it", .null = true},
+    {.name = "alarm_rule", .type = FIELD_STR, .at = ROW(alarm_rule), "and its rule", .null = true},
+    {.name = "saturated",
+     .type = FIELD_BOOL,
+     .at = ROW(saturated),
+     "a counter of the device stands at its maximum: more was counted than is known"},
+    {.name = "resets", .type = FIELD_INT, .at = ROW(resets), "times that counters were found cleared"},
+    {.name = "reset_at", .type = FIELD_TIME, .at = ROW(reset_at), "the last time", .null = true},
+    {.name = "value", .type = FIELD_OBJ, .at = ROW(value), "the counters", &schema_values},
+    {.name = "rate", .type = FIELD_OBJ, .at = ROW(rate), "the counters a second", &schema_rates},
+    {0},
+};
+const struct schema schema_counters = {
+    .name = "counters", "Counters of a port, now", sizeof(struct counters_row), counters_fields};
+
+const struct param counters_params[] = {
+    {.name = "node",
+     .type = PARAM_STR,
+     .doc = "only of this node: its GUID or unique name; NODE/PORT: one port"},
+    {.name = "focus",
+     .type = PARAM_STR,
+     .doc = "only ports with these fields, in the focus language: held>5% and rail=3, rate.rcv_errors>0"},
+    {0},
+};
+
+struct row_space {
+    struct health_view health;
+    struct values value;
+    struct rates rate;
+};
+
+int64_t counters_errors(const struct tele_table *t, uint32_t slot)
+{
+    uint64_t sum = 0;
+    bool any = false;
+    for (unsigned c = 0; c < TELE_COUNTERS; c++)
+        if (tele_rows[c].kind == TELE_ERROR && tele_rows[c].group == TELE_ERRORS &&
+            (t->have[slot] >> c & 1 || tele_value(t, slot, c) != 0)) {
+            sum += tele_value(t, slot, c);
+            any = true;
+        }
+    return any ? (int64_t)(sum & INT64_MAX) : NO_INT;
+}
+
+double counters_error_rate(const struct tele_table *t, uint32_t slot)
+{
+    double sum = 0;
+    bool any = false;
+    for (unsigned c = 0; c < TELE_COUNTERS; c++) {
+        uint64_t d;
+        int64_t ns = tele_interval(t, slot, c);
+        if (tele_rows[c].kind != TELE_ERROR || tele_rows[c].group != TELE_ERRORS || ns <= 0 ||
+            !tele_delta(t, slot, c, &d))
+            continue;
+        sum += (double)d * 1e9 / (double)ns;
+        any = true;
+    }
+    return any ? sum : (double)NAN;
+}
+
+static void fill_values(const struct tele_table *t, uint32_t slot, struct row_space *s)
+{
+    for (unsigned c = 0; c < TELE_COUNTERS; c++) {
+        uint64_t v = tele_shown(c, tele_value(t, slot, c));
+        double rate = tele_rate(t, slot, c);
+        s->value.v[c] = t->have[slot] >> c & 1 ? (int64_t)(v & INT64_MAX) : NO_INT;
+        s->rate.v[c] = tele_rows[c].unit == TELE_WORDS ? 4 * rate : rate;
+    }
+}
+
+static void fill_health(struct tele_view *w, uint32_t slot, struct counters_row *row, struct row_space *s)
+{
+    const struct health *h = tele_health(w->tele);
+    if (h == NULL)
+        return;
+    health_view(h, w->t, slot, &s->health);
+    row->health = health_state_name(s->health.state);
+    row->why = s->health.why[0] ? s->health.why : NULL;
+    row->ber = s->health.symbol_ber;
+    row->raw_ber = s->health.raw_ber;
+}
+
+static void fill(struct tele_view *w, uint32_t slot, struct counters_row *row, struct row_space *s)
+{
+    const struct tele_table *t = w->t;
+    const struct tele_port *p = &t->port[slot];
+    const int64_t *at = &t->at[(uint64_t)slot * TELE_GROUPS];
+    struct tele_use use;
+    struct congest_port cp = {.score = NAN};
+
+    *row = (struct counters_row){.ber = NAN, .raw_ber = NAN};
+    spot_fill(w, slot, &row->spot);
+    row->spot.peer = row->spot.peer != NULL ? &row->spot.peer_space : NULL;
+    tele_use(t, slot, &use);
+    if (tele_congest(w->tele) != NULL)
+        congest_port(tele_congest(w->tele), slot, &cp);
+    const struct alarm *a = tele_alarm_of(w, p->node_guid, p->num);
+    row->pma = tele_unread_name((enum tele_unread)p->unread);
+    row->complete = p->unread == TELE_READ;
+    row->unread_since = p->unread != TELE_READ ? tele_wall(w, p->unread_since) : 0;
+    row->sampled_at = tele_wall(w, at[TELE_DATA]);
+    row->errors_sampled_at = tele_wall(w, at[TELE_ERRORS]);
+    row->used = use.xmit_used;
+    row->rcv_used = use.rcv_used;
+    row->held = use.held;
+    row->score = cp.score;
+    row->xmit_bps = use.xmit_bps;
+    row->rcv_bps = use.rcv_bps;
+    row->lost_bps = use.lost_bps;
+    row->xmit_pps = use.xmit_pps;
+    row->rcv_pps = use.rcv_pps;
+    row->errors = counters_errors(t, slot);
+    row->errors_per_hour = 3600 * counters_error_rate(t, slot);
+    row->alarm = a != NULL ? (int64_t)a->id : NO_INT;
+    row->alarm_rule = a != NULL ? a->rule->id : NULL;
+    row->saturated = p->saturated;
+    row->resets = p->resets;
+    row->reset_at = tele_wall(w, p->reset_at);
+    fill_health(w, slot, row, s);
+    fill_values(t, slot, s);
+    row->value = &s->value;
+    row->rate = &s->rate;
+}
+
+// --- the list: by slot, so that a cursor means the same in the next generation ---
+
+struct filter {
+    uint64_t guid; // 0: any
+    int port;      // -1: any
+    struct sieve *focus;
+};
+
+static bool take_filter(struct request *r, struct tele_view *w, struct filter *f)
+{
+    const char *node = query_str(r, "node");
+    struct err e = {0};
+    *f = (struct filter){.port = -1};
+    int rc = node != NULL ? port_parse(view_fabric(w->v), node, &f->guid, &f->port, &e) : 0;
+    if (rc != 0) {
+        answer_unresolved(r, "node", rc, &e);
+        return false;
+    }
+    return query_focus(r, &schema_counters, "name guid", &f->focus);
+}
+
+static bool wanted(const struct filter *f, const struct tele_port *p)
+{
+    if (f->guid != 0)
+        return p->node_guid == f->guid && (f->port < 0 || f->port == p->num);
+    return true;
+}
+
+// Rows are long, and the loop is not to stand still.
+#define PAGE_MAX 1000
+#define LOOKED_MAX 4000 // with a focus
+
+void get_counters(struct request *r)
+{
+    struct tele_view w;
+    struct filter f;
+    struct counters_row row;
+    struct row_space space;
+    struct list l;
+    uint64_t i;
+    char next[24];
+
+    if (!tele_view_of(r, &w) || !cursor_number(r, &i))
+        return;
+    if (take_filter(r, &w, &f)) {
+        list_begin(&l, r, &schema_counters);
+        l.limit = l.limit < PAGE_MAX ? l.limit : PAGE_MAX;
+        l.incomplete = w.st.unread > 0;
+        for (uint64_t looked = 0; i < w.t->num && !list_full(&l) && looked < LOOKED_MAX; i++) {
+            if (!wanted(&f, &w.t->port[i]))
+                continue;
+            looked++;
+            fill(&w, (uint32_t)i, &row, &space);
+            if (sieve_has(f.focus, &row))
+                list_item(&l, &row);
+        }
+        bool all = f.guid == 0 && f.focus == NULL;
+        list_end(&l, i < w.t->num ? number_text(i, next) : NULL, all ? (int64_t)w.t->num : NO_INT,
+                 w.t->fabric != NULL ? (int64_t)w.t->fabric->generation : NO_INT, w.st.last_wall_ns);
+        sieve_free(f.focus);
+    }
+    tele_view_done(&w);
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters of ports as lists show them.
+#ifndef WEFT_API_COUNTERS_H
+#define WEFT_API_COUNTERS_H
+
+#include "telemetry/rate.h"
+
+extern const char *const unread_names[], *const health_names[]; // as the enums have them
+
+// All error counters of a port together: since it was first seen (NO_INT: none was read), and a second over
+// the last two readings (NAN).
+int64_t counters_errors(const struct tele_table *t, uint32_t slot);
+double counters_error_rate(const struct tele_table *t, uint32_t slot);
+
+#endif

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Health of links, and devices that do not give their counters.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/counters.h"
+#include "api/tele.h"
+#include "lib/xalloc.h"
+
+// --- links ---
+
+struct health_row {
+    const char *state, *place, *rule, *why, *advice, *kind, *cable;
+    const struct end_row *a, *z;
+    int64_t since, sure_at, alarm, rail, su, tier;
+    double ber, raw_ber, gbps;
+    bool silenced;
+};
+#define ROW(f) offsetof(struct health_row, f)
+static const struct field health_fields[] = {
+    {.name = "state", .type = FIELD_STR, .at = ROW(state), "how the link is", .name_of = health_names},
+    {.name = "place", .type = FIELD_STR, .at = ROW(place), "both ends for people"},
+    {.name = "a", .type = FIELD_OBJ, .at = ROW(a), "the lower end", &schema_end},
+    {.name = "z", .type = FIELD_OBJ, .at = ROW(z), "the other end", &schema_end, .null = true},
+    {.name = "kind",
+     .type = FIELD_STR,
+     .at = ROW(kind),
+     "host: to an adapter or router; trunk: between switches",
+     .null = true,
+     .name_of = link_kinds},
+    {.name = "rail", .type = FIELD_INT, .at = ROW(rail), "of its lower end", .null = true},
+    {.name = "su", .type = FIELD_INT, .at = ROW(su), "scalable unit of its lower end", .null = true},
+    {.name = "tier", .type = FIELD_INT, .at = ROW(tier), "of its lower end", .null = true},
+    {.name = "gbps", .type = FIELD_NUM, .at = ROW(gbps), "rate of the link as it is", .null = true},
+    {.name = "cable",
+     .type = FIELD_STR,
+     .at = ROW(cable),
+     "serial number of the cable, where a file of ibdiagnet's tells it",
+     .null = true},
+    {.name = "rule", .type = FIELD_STR, .at = ROW(rule), "the worst rule that holds", .null = true},
+    {.name = "why", .type = FIELD_STR, .at = ROW(why), "with numbers and limits", .null = true},
+    {.name = "since", .type = FIELD_TIME, .at = ROW(since), "since when it is so", .null = true},
+    {.name = "advice", .type = FIELD_STR, .at = ROW(advice), "what to do", .null = true},
+    {.name = "sure_at",
+     .type = FIELD_TIME,
+     .at = ROW(sure_at),
+     "unsure: when enough bits will have passed",
+     .null = true},
+    {.name = "ber", .type = FIELD_NUM, .at = ROW(ber), "symbol error ratio, estimated", .null = true},
+    {.name = "raw_ber", .type = FIELD_NUM, .at = ROW(raw_ber), "before correction", .null = true},
+    {.name = "alarm", .type = FIELD_INT, .at = ROW(alarm), "id of the worst alarm about it", .null = true},
+    {.name = "silenced", .type = FIELD_BOOL, .at = ROW(silenced), "that alarm is silenced"},
+    {0},
+};
+const struct schema schema_health = {
+    .name = "health", "How a link is", sizeof(struct health_row), health_fields};
+
+const struct param health_params[] = {
+    {.name = "all", .type = PARAM_BOOL, .doc = "healthy links too; else only those that are not"},
+    {.name = "state", .type = PARAM_ENUM, .name_of = health_names, .doc = "only links in this state"},
+    {.name = "focus",
+     .type = PARAM_STR,
+     .doc = "only links with these fields, in the focus language: state=failing or ber>1e-14"},
+    {0},
+};
+
+struct one {
+    uint32_t slot;
+    struct health_view view;
+};
+
+// Severest state first, then the oldest.
+static int worst_first(const void *a, const void *b)
+{
+    const struct one *x = a, *y = b;
+    if (x->view.state != y->view.state)
+        return x->view.state > y->view.state ? -1 : 1;
+    if (x->view.since != y->view.since)
+        return x->view.since < y->view.since ? -1 : 1;
+    return x->slot < y->slot ? -1 : 1;
+}
+
+// A link once: by the slot of its lower end, as the detector counts.
+static bool is_first(const struct tele_table *t, uint32_t slot)
+{
+    const struct tele_port *p = &t->port[slot];
+    return p->peer >= t->num || slot < p->peer;
+}
+
+static struct one *gather(struct request *r, const struct tele_view *w, uint32_t *ret)
+{
+    const char *state = query_str(r, "state");
+    bool all = query_bool(r, "all") || state != NULL;
+    struct health *h = tele_health(w->tele);
+    struct one *list = NULL;
+    uint32_t n = 0, room = 0;
+    struct one x;
+
+    for (uint32_t i = 0; h != NULL && i < w->t->num; i++) {
+        if (!is_first(w->t, i))
+            continue;
+        x.slot = i;
+        health_view(h, w->t, i, &x.view);
+        if (state != NULL ? strcmp(health_state_name(x.view.state), state) != 0
+                          : !all && x.view.state <= HEALTH_HEALTHY)
+            continue;
+        if (n == room) {
+            room = room ? 2 * room : 256;
+            list = xreallocarray(list, room, sizeof(*list));
+        }
+        list[n++] = x;
+    }
+    if (n > 0)
+        qsort(list, n, sizeof(*list), worst_first);
+    *ret = n;
+    return list;
+}
+
+struct row_space {
+    struct spot spot;
+    struct end_row a;
+    char place[2 * PLACE_TEXT + 8], from[PLACE_TEXT];
+};
+
+static void fill(struct tele_view *w, const struct one *x, struct health_row *row, struct row_space *s)
+{
+    const struct alarm *alarm;
+    const struct spot *p = &s->spot;
+
+    // The lower end is shown first.
+    uint32_t far = w->t->port[x->slot].peer, slot = x->slot;
+    if (far < w->t->num && w->t->port[x->slot].of_switch && !w->t->port[far].of_switch)
+        slot = far;
+    spot_fill(w, slot, &s->spot);
+    s->a = (struct end_row){.guid = p->guid, .name = p->name, .port = p->port};
+    snprintf(s->place, sizeof(s->place), "%s", spot_text(p, s->from));
+    if (p->peer != NULL)
+        snprintf(s->place, sizeof(s->place), "%s <-> %.200s/%lld", s->from, p->peer_space.name,
+                 (long long)p->peer_space.port);
+    alarm = tele_alarm_of(w, p->guid, (unsigned)p->port);
+    *row = (struct health_row){
+        .state = health_state_name(x->view.state),
+        .place = s->place,
+        .a = &s->a,
+        .z = p->peer != NULL ? &s->spot.peer_space : NULL,
+        .kind = p->kind,
+        .rail = p->rail,
+        .su = p->su,
+        .tier = p->tier,
+        .gbps = p->gbps,
+        .rule = x->view.rule != NULL && x->view.rule[0] ? x->view.rule : NULL,
+        .why = x->view.why[0] ? x->view.why : NULL,
+        .advice = x->view.advice != NULL && x->view.advice[0] ? x->view.advice : NULL,
+        .since = tele_wall(w, x->view.since),
+        .sure_at = tele_wall(w, x->view.sure_at),
+        .ber = x->view.symbol_ber,
+        .raw_ber = x->view.raw_ber,
+        .alarm = alarm != NULL ? (int64_t)alarm->id : NO_INT,
+        .cable = alarm != NULL && alarm->cable[0] ? alarm->cable : NULL,
+        .silenced = alarm != NULL && alarm->silence != 0,
+    };
+}
+
+void get_health(struct request *r)
+{
+    struct tele_view w;
+    struct sieve *focus;
+    struct health_row row;
+    struct row_space space;
+    struct list l;
+    uint64_t skip, i;
+    uint32_t n;
+    char next[24];
+
+    if (!tele_view_of(r, &w) || !cursor_number(r, &skip))
+        return;
+    if (query_focus(r, &schema_health, "a.name z.name a.guid z.guid place", &focus)) {
+        struct one *x = gather(r, &w, &n);
+        list_begin(&l, r, &schema_health);
+        l.incomplete = w.st.unread > 0;
+        for (i = skip; i < n && !list_full(&l); i++) {
+            fill(&w, &x[i], &row, &space);
+            if (sieve_has(focus, &row))
+                list_item(&l, &row);
+        }
+        list_end(&l, i < n ? number_text(i, next) : NULL, focus == NULL ? (int64_t)n : NO_INT,
+                 w.t->fabric != NULL ? (int64_t)w.t->fabric->generation : NO_INT, w.st.last_wall_ns);
+        free(x);
+        sieve_free(focus);
+    }
+    tele_view_done(&w);
+}
+
+// --- devices that do not give their counters ---
+
+struct unread_row {
+    uint64_t guid;
+    const char *name, *type, *role, *why;
+    int64_t since, ports, rail, su;
+};
+#define UNREAD(f) offsetof(struct unread_row, f)
+static const struct field unread_fields[] = {
+    {.name = "guid", .type = FIELD_GUID, .at = UNREAD(guid), "NodeGUID"},
+    {.name = "name", .type = FIELD_STR, .at = UNREAD(name), "its description"},
+    {.name = "type",
+     .type = FIELD_STR,
+     .at = UNREAD(type),
+     "what it is",
+     .null = true,
+     .name_of = node_type_names},
+    {.name = "role",
+     .type = FIELD_STR,
+     .at = UNREAD(role),
+     "what it is in this fabric",
+     .null = true,
+     .name_of = node_role_names},
+    {.name = "rail", .type = FIELD_INT, .at = UNREAD(rail), "rail of a leaf or adapter", .null = true},
+    {.name = "su", .type = FIELD_INT, .at = UNREAD(su), "scalable unit", .null = true},
+    {.name = "why", .type = FIELD_STR, .at = UNREAD(why), "what it does instead", .name_of = unread_names},
+    {.name = "since", .type = FIELD_TIME, .at = UNREAD(since), "since when", .null = true},
+    {.name = "ports", .type = FIELD_INT, .at = UNREAD(ports), "ports whose counters are not known"},
+    {0},
+};
+const struct schema schema_unread = {
+    .name = "unread", "A device that does not give its counters", sizeof(struct unread_row), unread_fields};
+
+static void fill_unread(const struct tele_view *w, const struct tele_unread_node *u, struct unread_row *row)
+{
+    const struct fabric *f = view_fabric(w->v);
+    const struct node *n = f != NULL ? fabric_by_guid(f, u->guid) : NULL;
+    *row = (struct unread_row){.guid = u->guid,
+                               .name = n != NULL ? fabric_desc(f, n) : "",
+                               .why = tele_unread_name(u->why),
+                               .since = tele_wall(w, u->since),
+                               .ports = u->ports,
+                               .rail = NO_INT,
+                               .su = NO_INT};
+    if (n == NULL)
+        return;
+    row->type = node_type_word(n->type);
+    row->role = node_role_name((enum node_role)n->role);
+    row->rail = n->rail != RAIL_NONE ? n->rail : NO_INT;
+    row->su = n->su != SU_NONE ? n->su : NO_INT;
+}
+
+void get_unread(struct request *r)
+{
+    struct tele_unread_node *u = NULL;
+    struct tele_view w;
+    struct unread_row row;
+    struct list l;
+    uint64_t i;
+    char next[24];
+
+    if (!tele_view_of(r, &w) || !cursor_number(r, &i))
+        return;
+    uint32_t n = tele_unread_nodes(w.tele, &u);
+    list_begin(&l, r, &schema_unread);
+    for (; i < n && !list_full(&l); i++) {
+        fill_unread(&w, &u[i], &row);
+        list_item(&l, &row);
+    }
+    list_end(&l, i < n ? number_text(i, next) : NULL, n, NO_INT, w.st.last_wall_ns);
+    free(u);
+    tele_view_done(&w);
+}

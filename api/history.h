@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions about history: what counters said over a time. A worker reads the files; the answer is bounded.
+#ifndef WEFT_API_HISTORY_H
+#define WEFT_API_HISTORY_H
+
+#include <stdint.h>
+
+#include "api/top.h"
+
+// The ports that stood out over the time that the request names; answers, or is answered later.
+void history_top(struct request *r, struct tele_view *w, const struct top_ask *ask);
+
+// The step with which a time has at most `most` steps: 0 (every sweep), 60 s, and so on to a day and beyond.
+int64_t history_step(int64_t range_ms, int64_t most);
+
+// Rows that an answer may have.
+#define HISTORY_ROWS 20000
+
+#endif

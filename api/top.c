@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ports that stand out: now, from memory, by one pass over all ports and a heap of as many as are wanted;
+// over a time, from history (history.c).
+#include "api/top.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/counters.h"
+#include "api/history.h"
+#include "api/tele.h"
+#include "lib/xalloc.h"
+
+const struct param top_params[] = {
+    {.name = "by",
+     .type = PARAM_STR,
+     .doc = "held, lost, used, xmit, rcv, errors, score, or the rate of a counter by its name; held when "
+            "absent"},
+    {.name = "n", .type = PARAM_INT, .min = 1, .max = TOP_MAX, .doc = "so many; 20 when absent"},
+    {.name = "from",
+     .type = PARAM_STR,
+     .doc = "over the time since then, from history: a time, or an age such as 2h; now when absent"},
+    {.name = "to", .type = PARAM_STR, .doc = "end of that time; now when absent"},
+    {0},
+};
+
+struct top_row {
+    struct spot spot;
+    int64_t rank, alarm;
+    double value, used, rcv_used, held, lost_bps, errors_per_hour;
+    const char *by, *unit, *health, *most;
+    int64_t sampled_at;
+};
+#define TOP(f) offsetof(struct top_row, f)
+static const struct field top_fields[] = {
+    {.name = "rank", .type = FIELD_INT, .at = TOP(rank), "1: the greatest"},
+    SPOT_FIELDS,
+    {.name = "by", .type = FIELD_STR, .at = TOP(by), "what they are sorted by"},
+    {.name = "value", .type = FIELD_NUM, .at = TOP(value), "how much of it"},
+    {.name = "unit", .type = FIELD_STR, .at = TOP(unit), "of the value"},
+    {.name = "most",
+     .type = FIELD_STR,
+     .at = TOP(most),
+     "errors: the counter that makes most of them",
+     .null = true},
+    {.name = "used", .type = FIELD_NUM, .at = TOP(used), "share of what the link carries out", .null = true},
+    {.name = "rcv_used", .type = FIELD_NUM, .at = TOP(rcv_used), "the same of what comes in", .null = true},
+    {.name = "held", .type = FIELD_NUM, .at = TOP(held), "share of time it had to wait", .null = true},
+    {.name = "lost_bps",
+     .type = FIELD_NUM,
+     .at = TOP(lost_bps),
+     "bytes a second that this could have carried",
+     .null = true},
+    {.name = "errors_per_hour",
+     .type = FIELD_NUM,
+     .at = TOP(errors_per_hour),
+     "all error counters",
+     .null = true},
+    {.name = "health",
+     .type = FIELD_STR,
+     .at = TOP(health),
+     "state of the link",
+     .null = true,
+     .name_of = health_names},
+    {.name = "alarm", .type = FIELD_INT, .at = TOP(alarm), "id of the worst alarm about it", .null = true},
+    {.name = "sampled_at",
+     .type = FIELD_TIME,
+     .at = TOP(sampled_at),
+     "when it was read; over a time: its end",
+     .null = true},
+    {0},
+};
+const struct schema schema_top = {
+    .name = "top", "A port that stands out", sizeof(struct top_row), top_fields};
+
+// --- what can be asked for ---
+
+static const char *const by_words[] = {
+    [TOP_HELD] = "held", [TOP_LOST] = "lost",     [TOP_USED] = "used",   [TOP_XMIT] = "xmit",
+    [TOP_RCV] = "rcv",   [TOP_ERRORS] = "errors", [TOP_SCORE] = "score", [TOP_COUNTER] = NULL};
+
+static bool take_by(struct request *r, struct top_ask *ask)
+{
+    const char *by = query_str(r, "by");
+    if (by == NULL)
+        by = "held";
+    for (int k = 0; by_words[k] != NULL; k++)
+        if (strcmp(by, by_words[k]) == 0) {
+            ask->by = (enum top_by)k;
+            return true;
+        }
+    ask->by = TOP_COUNTER;
+    ask->counter = tele_counter_by_name(by);
+    if (ask->counter >= 0)
+        return true;
+    const char *near = counter_nearest(by);
+    answer_problem(
+        r, 400,
+        "nothing is sorted by \"%.60s\"%s%s%s; known: held, lost, used, xmit, rcv, errors, score and "
+        "the counters of " API_BASE "/counters",
+        by, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return false;
+}
+
+static const char *by_name(const struct top_ask *ask)
+{
+    return ask->by == TOP_COUNTER ? tele_rows[ask->counter].name : by_words[ask->by];
+}
+
+static const char *unit_of(const struct top_ask *ask, char buf[24])
+{
+    switch (ask->by) {
+    case TOP_HELD:
+    case TOP_USED:
+    case TOP_SCORE:
+        return "share";
+    case TOP_LOST:
+    case TOP_XMIT:
+    case TOP_RCV:
+        return "bytes/s";
+    case TOP_ERRORS:
+        return "errors/h";
+    case TOP_COUNTER:
+        snprintf(buf, 24, "%s/s", tele_unit_name(tele_rows[ask->counter].unit));
+        return buf;
+    }
+    return "";
+}
+
+// --- a heap of the greatest so far, the least of them on top ---
+
+struct heap {
+    struct top_one *one;
+    uint32_t n, max;
+};
+
+static bool less(const struct top_one *a, const struct top_one *b)
+{
+    return a->value != b->value ? a->value < b->value : a->slot > b->slot;
+}
+
+static void sift_down(struct heap *h, uint32_t i)
+{
+    for (;;) {
+        uint32_t k = 2 * i + 1;
+        if (k >= h->n)
+            return;
+        if (k + 1 < h->n && less(&h->one[k + 1], &h->one[k]))
+            k++;
+        if (!less(&h->one[k], &h->one[i]))
+            return;
+        struct top_one t = h->one[i];
+        h->one[i] = h->one[k];
+        h->one[k] = t;
+        i = k;
+    }
+}
+
+static void offer(struct heap *h, uint32_t slot, double value)
+{
+    struct top_one x = {slot, value};
+    if (!(value > 0))
+        return;
+    if (h->n < h->max) {
+        uint32_t i = h->n++;
+        h->one[i] = x;
+        while (i > 0 && less(&h->one[i], &h->one[(i - 1) / 2])) {
+            struct top_one t = h->one[i];
+            h->one[i] = h->one[(i - 1) / 2];
+            h->one[(i - 1) / 2] = t;
+            i = (i - 1) / 2;
+        }
+    } else if (less(&h->one[0], &x)) {
+        h->one[0] = x;
+        sift_down(h, 0);
+    }
+}
+
+static int greater_first(const void *a, const void *b)
+{
+    return less(a, b) ? 1 : less(b, a) ? -1 : 0;
+}
+
+uint32_t top_select(const double *value, uint32_t n, uint32_t most, struct top_one *ret)
+{
+    struct heap h = {.one = ret, .max = most};
+    for (uint32_t i = 0; i < n; i++)
+        offer(&h, i, value[i]);
+    qsort(ret, h.n, sizeof(*ret), greater_first);
+    return h.n;
+}
+
+// --- now ---
+
+// Cheap first: most ports have nothing of it, and need no look at what their link is.
+static double value_now(const struct tele_view *w, const struct top_ask *ask, uint32_t slot)
+{
+    const struct tele_table *t = w->t;
+    struct tele_use use;
+    struct congest_port cp;
+    uint64_t d;
+
+    switch (ask->by) {
+    case TOP_HELD:
+    case TOP_LOST:
+        if (!tele_delta(t, slot, TELE_XMIT_WAIT, &d) || d == 0)
+            return 0;
+        tele_use(t, slot, &use);
+        return ask->by == TOP_HELD ? use.held : use.lost_bps;
+    case TOP_USED:
+        if (!tele_delta(t, slot, TELE_XMIT_DATA, &d) || d == 0)
+            return 0;
+        tele_use(t, slot, &use);
+        return use.xmit_used;
+    case TOP_XMIT:
+        return 4 * tele_rate(t, slot, TELE_XMIT_DATA);
+    case TOP_RCV:
+        return 4 * tele_rate(t, slot, TELE_RCV_DATA);
+    case TOP_ERRORS:
+        return 3600 * counters_error_rate(t, slot);
+    case TOP_SCORE:
+        if (tele_congest(w->tele) == NULL)
+            return 0;
+        congest_port(tele_congest(w->tele), slot, &cp);
+        return cp.score;
+    case TOP_COUNTER:
+        return (tele_rows[ask->counter].unit == TELE_WORDS ? 4 : 1) *
+               tele_rate(t, slot, (enum tele_counter)ask->counter);
+    }
+    return 0;
+}
+
+uint32_t top_now(const struct tele_view *w, const struct top_ask *ask, struct top_one *ret)
+{
+    struct heap h = {.one = ret, .max = ask->n};
+    for (uint32_t i = 0; i < w->t->num; i++)
+        offer(&h, i, value_now(w, ask, i));
+    qsort(ret, h.n, sizeof(*ret), greater_first);
+    return h.n;
+}
+
+// The error counter that grows most.
+static const char *most_of(const struct tele_table *t, uint32_t slot)
+{
+    const char *name = NULL;
+    uint64_t best = 0, d;
+    for (unsigned c = 0; c < TELE_COUNTERS; c++)
+        if (tele_rows[c].kind == TELE_ERROR && tele_rows[c].group == TELE_ERRORS &&
+            tele_delta(t, slot, c, &d) && d > best) {
+            best = d;
+            name = tele_rows[c].name;
+        }
+    return name;
+}
+
+static void put(struct list *l, struct tele_view *w, const struct top_ask *ask, const struct top_one *one,
+                int64_t rank, int64_t at)
+{
+    struct top_row row = {.rank = rank, .value = one->value, .by = by_name(ask), .alarm = NO_INT};
+    struct health_view hv;
+    struct tele_use use;
+    char unit[24];
+
+    spot_fill(w, one->slot, &row.spot);
+    tele_use(w->t, one->slot, &use);
+    row.unit = unit_of(ask, unit);
+    row.used = use.xmit_used;
+    row.rcv_used = use.rcv_used;
+    row.held = use.held;
+    row.lost_bps = use.lost_bps;
+    row.errors_per_hour = 3600 * counters_error_rate(w->t, one->slot);
+    row.most = ask->by == TOP_ERRORS ? most_of(w->t, one->slot) : NULL;
+    if (tele_health(w->tele) != NULL) {
+        health_view(tele_health(w->tele), w->t, one->slot, &hv);
+        row.health = health_state_name(hv.state);
+    }
+    const struct alarm *a = tele_alarm_of(w, row.spot.guid, (unsigned)row.spot.port);
+    if (a != NULL)
+        row.alarm = (int64_t)a->id;
+    enum tele_group g = ask->by == TOP_ERRORS    ? TELE_ERRORS
+                        : ask->by == TOP_COUNTER ? tele_rows[ask->counter].group
+                                                 : TELE_DATA;
+    row.sampled_at = at != 0 ? at : tele_wall(w, w->t->at[(uint64_t)one->slot * TELE_GROUPS + g]);
+    list_item(l, &row);
+}
+
+void top_list(struct request *r, struct tele_view *w, const struct top_ask *ask, const struct top_one *one,
+              uint32_t n, int64_t at_ns, bool complete)
+{
+    struct list l;
+    list_begin(&l, r, &schema_top);
+    l.incomplete = !complete;
+    for (uint32_t i = 0; i < n && !list_full(&l); i++)
+        if (one[i].slot < w->t->num)
+            put(&l, w, ask, &one[i], i + 1, at_ns);
+    list_end(&l, NULL, (int64_t)l.n, w->t->fabric != NULL ? (int64_t)w->t->fabric->generation : NO_INT,
+             at_ns != 0 ? at_ns : w->st.last_wall_ns);
+}
+
+void get_top(struct request *r)
+{
+    struct tele_view w;
+    struct top_ask ask = {.n = (uint32_t)query_int(r, "n", 20), .counter = -1};
+
+    if (!tele_view_of(r, &w) || !take_by(r, &ask))
+        return;
+    if (query_str(r, "from") != NULL || query_str(r, "to") != NULL) {
+        history_top(r, &w, &ask);
+        return;
+    }
+    struct top_one *one = xcalloc(ask.n, sizeof(*one));
+    uint32_t n = top_now(&w, &ask, one);
+    top_list(r, &w, &ask, one, n, 0, w.st.unread == 0);
+    free(one);
+    tele_view_done(&w);
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft alarm, silence, maintenance: what is wrong, who has taken it on, what nobody is told of.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/tele.h"
+#include "cli/text.h"
+#include "lib/when.h"
+#include "lib/xalloc.h"
+
+static const struct field alarm_fields[] = {
+    {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
+    {.key = "severity", .title = "SEVERITY", .flags = FIELD_STATE},
+    {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
+    {.key = "rule", .title = "RULE"},
+    {.key = "title", .title = "WHAT", .flags = FIELD_SHRINK},
+    {.key = "place", .title = "WHERE", .flags = FIELD_SHRINK},
+    {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK},
+    {.key = "mark", .title = "STATE"},
+    {.key = "count", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "members", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "active", .flags = FIELD_WIDE},
+    {.key = "acked", .flags = FIELD_WIDE},
+    {.key = "acked_by", .flags = FIELD_WIDE},
+    {.key = "silence", .flags = FIELD_WIDE},
+    {.key = "name", .flags = FIELD_WIDE},
+    {.key = "subject", .flags = FIELD_WIDE},
+    {.key = "cable", .flags = FIELD_WIDE},
+    {.key = "peer", .flags = FIELD_WIDE},
+    {.key = "advice", .flags = FIELD_WIDE},
+    {.key = "fabric", .flags = FIELD_WIDE},
+    {.key = "last", .flags = FIELD_WIDE},
+    {0},
+};
+
+static const struct field detail_fields[] = {
+    {.key = "id", .kind = FIELD_NUMBER},
+    {.key = "severity", .flags = FIELD_STATE},
+    {.key = "rule"},
+    {.key = "title"},
+    {.key = "place"},
+    {.key = "cable"},
+    {.key = "reason"},
+    {.key = "advice"},
+    {.key = "state", .path = "mark"},
+    {.key = "since", .kind = FIELD_TIME},
+    {.key = "last", .kind = FIELD_TIME},
+    {.key = "count", .kind = FIELD_COUNT},
+    {.key = "evidence"},
+    {.key = "acked_by"},
+    {.key = "ack_note"},
+    {.key = "raised"},
+    {.key = "cleared"},
+    {.key = "source"},
+    {.key = "fabric"},
+    {.key = "subject"},
+    {0},
+};
+
+// "active", and what people have said of it.
+static void mark(json_t *a)
+{
+    const char *word = js_true(a, "active") ? "active" : "over";
+    if (json_is_integer(json_object_get(a, "silence")))
+        word = "silenced";
+    else if (js_true(a, "acked"))
+        word = js_true(a, "active") ? "acked" : "acked, over";
+    json_object_set_new(a, "mark", json_string(word));
+    if (js_str(a, "acked_by")[0] != 0)
+        json_object_set_new(a, "acked_by", json_string(cli_user(js_str(a, "acked_by"))));
+    if (js_int(a, "members") > 1)
+        json_object_set_new(a, "place", json_sprintf("%s (%lld)", js_str(a, "place"), js_int(a, "members")));
+}
+
+static bool is_finding(json_t *a)
+{
+    return js_true(a, "active") && !json_is_integer(json_object_get(a, "silence")) &&
+           strcmp(js_str(a, "severity"), "info") != 0;
+}
+
+static int alarm_path(struct cli *c, struct buf *path)
+{
+    const char *severity = args_value(&c->args, "severity"), *fabric = args_value(&c->args, "fabric");
+    static const char *const old[][2] = {{"warning", "minor"}, {"error", "major"}};
+    char *focus = tele_focus(c);
+    buf_puts(path, "/api/v1/alarms");
+    for (size_t i = 0; severity != NULL && i < 2; i++)
+        severity = strcmp(severity, old[i][0]) == 0 ? old[i][1] : severity;
+    if (severity != NULL)
+        http_query(path, "severity", severity);
+    if (fabric != NULL)
+        http_query(path, "fabric", fabric);
+    if (focus != NULL)
+        http_query(path, "focus", focus);
+    free(focus);
+    return CLI_OK;
+}
+
+static int list_alarms(struct cli *c)
+{
+    struct buf path = {0};
+    json_t *items = NULL, *a;
+    long long limit = 0;
+    bool bad = false;
+    size_t i;
+
+    int rc = cli_number(c, "limit", 1, 100000000, &limit);
+    if (rc == CLI_OK)
+        rc = alarm_path(c, &path);
+    if (rc == CLI_OK)
+        rc = cli_list(c, path.data, limit, &items);
+    if (rc == CLI_OK) {
+        json_array_foreach(items, i, a)
+        {
+            mark(a);
+            bad |= is_finding(a);
+        }
+        if (c->out.format == OUT_TABLE && json_array_size(items) == 0) {
+            out_printf(&c->out, "no alarms");
+            out_newline(&c->out);
+        } else {
+            out_list(&c->out, alarm_fields, items);
+        }
+        rc = bad ? CLI_FINDINGS : CLI_OK;
+    }
+    json_decref(items);
+    buf_done(&path);
+    return rc;
+}
+
+// `weft alarm list` is `weft alarm`.
+static void drop_word(struct cli *c, const char *word)
+{
+    if (c->args.num_words == 0 || strcmp(c->args.word[0], word) != 0)
+        return;
+    c->args.num_words--;
+    memmove(&c->args.word[0], &c->args.word[1], c->args.num_words * sizeof(c->args.word[0]));
+}
+
+int cmd_alarm(struct cli *c)
+{
+    drop_word(c, "list");
+    return list_alarms(c);
+}
+
+// Path of the thing with the id that is the first word.
+static int id_path(struct cli *c, const char *what, const char *below, struct buf *path)
+{
+    const char *word = c->args.word[0];
+    long long id;
+    if (text_parse_count(word, 1, INT64_MAX, &id) != 0)
+        return cli_fail(CLI_USAGE, word, "is no id; see: weft %s list", what);
+    buf_printf(path, "/api/v1/%ss/%lld%s", what, id, below);
+    return CLI_OK;
+}
+
+static const struct field member_fields[] = {
+    {.key = "place", .title = "MEMBER", .flags = FIELD_SHRINK},
+    {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
+    {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK},
+    {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
+    {0},
+};
+
+static void show_alarm(struct cli *c, json_t *a)
+{
+    mark(a);
+    if (c->out.format == OUT_JSON)
+        out_json(&c->out, a);
+    else
+        out_with(&c->out, detail_fields, a, "member", member_fields);
+}
+
+int cmd_alarm_show(struct cli *c)
+{
+    struct buf path = {0};
+    json_t *a = NULL;
+    int rc = id_path(c, "alarm", "", &path);
+    if (rc == CLI_OK)
+        rc = cli_get(c, path.data, &a);
+    if (rc == CLI_OK) {
+        rc = is_finding(a) ? CLI_FINDINGS : CLI_OK;
+        show_alarm(c, a);
+    }
+    json_decref(a);
+    buf_done(&path);
+    return rc;
+}
+
+int cmd_alarm_ack(struct cli *c)
+{
+    struct buf path = {0}, note = {0};
+    json_t *a = NULL, *body = json_object();
+    for (unsigned i = 1; i < c->args.num_words; i++)
+        buf_printf(&note, "%s%s", i > 1 ? " " : "", c->args.word[i]);
+    if (note.len > 0)
+        json_object_set_new(body, "note", json_string(note.data));
+    int rc = id_path(c, "alarm", "/ack", &path);
+    if (rc == CLI_OK)
+        rc = cli_post(c, path.data, body, &a);
+    else
+        json_decref(body);
+    if (rc == CLI_OK && c->out.format == OUT_JSON) {
+        out_json(&c->out, a);
+    } else if (rc == CLI_OK) {
+        out_printf(&c->out, "alarm %lld (%s %s) is acknowledged", js_int(a, "id"), js_str(a, "rule"),
+                   js_str(a, "place"));
+        out_newline(&c->out);
+    }
+    json_decref(a);
+    buf_done(&path);
+    buf_done(&note);
+    return rc;
+}
+
+// --- silences ---
+
+static const struct field silence_fields[] = {
+    {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
+    {.key = "kind", .title = "KIND"},
+    {.key = "focus", .title = "FOCUS", .flags = FIELD_SHRINK},
+    {.key = "rule", .title = "RULE"},
+    {.key = "from", .title = "FROM", .kind = FIELD_TIME},
+    {.key = "until", .title = "UNTIL", .kind = FIELD_TIME},
+    {.key = "owner", .title = "OWNER"},
+    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK},
+    {.key = "covers", .title = "ALARMS", .kind = FIELD_COUNT},
+    {.key = "maintenance", .flags = FIELD_WIDE},
+    {.key = "now", .flags = FIELD_WIDE},
+    {0},
+};
+
+static void silence_words(json_t *s)
+{
+    json_object_set_new(s, "kind", json_string(js_true(s, "maintenance") ? "maintenance" : "silence"));
+    json_object_set_new(s, "owner", json_string(cli_user(js_str(s, "owner"))));
+}
+
+int cmd_silence(struct cli *c)
+{
+    json_t *items = NULL, *s;
+    size_t i;
+    int rc = cli_list(c, "/api/v1/silences", 0, &items);
+    if (rc == CLI_OK) {
+        json_array_foreach(items, i, s) silence_words(s);
+        out_list(&c->out, silence_fields, items);
+    }
+    json_decref(items);
+    return rc;
+}
+
+static int add_silence(struct cli *c, char *focus, const char *rule, bool maintenance)
+{
+    static const char *const option[] = {"for", "until", "reason", "owner"};
+    json_t *body = json_pack("{s:s, s:b}", "focus", focus != NULL ? focus : "", "maintenance", maintenance);
+    json_t *s = NULL;
+    struct buf b = {0};
+
+    if (args_value(&c->args, "rule") != NULL)
+        rule = args_value(&c->args, "rule");
+    if (rule != NULL)
+        json_object_set_new(body, "rule", json_string(rule));
+    for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++)
+        if (args_value(&c->args, option[i]) != NULL)
+            json_object_set_new(body, option[i], json_string(args_value(&c->args, option[i])));
+    free(focus);
+    if (args_value(&c->args, "reason") == NULL) {
+        json_decref(body);
+        return cli_fail(CLI_USAGE, NULL, "why? give --reason; those who look for the alarm read it");
+    }
+    if (args_value(&c->args, "for") == NULL && args_value(&c->args, "until") == NULL) {
+        json_decref(body);
+        return cli_fail(CLI_USAGE, NULL, "until when? give --for (2h) or --until (2026-01-31T18:00:00Z)");
+    }
+    int rc = cli_post(c, "/api/v1/silences", body, &s);
+    if (rc == CLI_OK && c->out.format == OUT_JSON) {
+        out_json(&c->out, s);
+    } else if (rc == CLI_OK) {
+        text_time(&b, js_str(s, "until"), false);
+        out_printf(&c->out, "%s %lld until %s: %s%s%s, ", maintenance ? "maintenance" : "silence",
+                   js_int(s, "id"), b.data, js_str(s, "focus")[0] ? js_str(s, "focus") : "everything",
+                   js_str(s, "rule")[0] ? ", rule " : "", js_str(s, "rule"));
+        tele_count(&c->out, js_int(s, "covers"), "alarm now", "alarms now");
+        out_newline(&c->out);
+        buf_done(&b);
+    }
+    json_decref(s);
+    return rc;
+}
+
+int cmd_silence_add(struct cli *c)
+{
+    return add_silence(c, tele_focus(c), NULL, false);
+}
+
+int cmd_maintenance(struct cli *c)
+{
+    char *focus = tele_focus(c);
+    if (focus == NULL)
+        return cli_fail(CLI_USAGE, NULL, "of what? give a focus, such as 'leaf-r3-*' or 'su=4'");
+    return add_silence(c, focus, NULL, true);
+}
+
+// The ends of the alarm, as a focus.
+static char *focus_of_alarm(json_t *a)
+{
+    struct buf b = {0};
+    json_t *e;
+    size_t i;
+    json_array_foreach(json_object_get(a, "ends"), i, e)
+    {
+        buf_printf(&b, "%sguid=%s", b.len ? " or " : "", js_str(e, "guid"));
+        if (js_int(e, "port") > 0)
+            buf_printf(&b, " port=%lld", js_int(e, "port"));
+    }
+    return b.len > 0 ? buf_take(&b) : NULL;
+}
+
+int cmd_alarm_silence(struct cli *c)
+{
+    struct buf path = {0};
+    json_t *a = NULL;
+    int rc = id_path(c, "alarm", "", &path);
+    if (rc == CLI_OK)
+        rc = cli_get(c, path.data, &a);
+    if (rc == CLI_OK) {
+        char *focus = focus_of_alarm(a);
+        if (focus == NULL && args_value(&c->args, "rule") == NULL)
+            rc =
+                cli_fail(CLI_USAGE, c->args.word[0],
+                         "is about no port; silence its rule: weft silence add --rule %s", js_str(a, "rule"));
+        else
+            rc = add_silence(c, focus, js_str(a, "rule"), false);
+    }
+    json_decref(a);
+    buf_done(&path);
+    return rc;
+}
+
+int cmd_silence_end(struct cli *c)
+{
+    struct buf path = {0};
+    json_t *r = NULL;
+    int rc = id_path(c, "silence", "", &path);
+    if (rc == CLI_OK)
+        rc = cli_send(c, "DELETE", path.data, NULL, &r);
+    if (rc == CLI_OK) {
+        out_printf(&c->out, "%s", js_str(r, "text"));
+        out_newline(&c->out);
+    }
+    json_decref(r);
+    buf_done(&path);
+    return rc;
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft health: links that are not as they should be, worst first, and what to do about the first.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/tele.h"
+#include "cli/text.h"
+#include "lib/when.h"
+#include "lib/xalloc.h"
+
+static const struct field health_fields[] = {
+    {.key = "state", .title = "STATE", .flags = FIELD_STATE},
+    {.key = "place", .title = "LINK", .flags = FIELD_SHRINK},
+    {.key = "cable", .title = "CABLE", .flags = FIELD_SHRINK},
+    {.key = "why", .title = "WHY (RULE)", .path = "said", .flags = FIELD_SHRINK},
+    {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
+    {.key = "advice", .title = "ADVICE", .flags = FIELD_SHRINK},
+    {.key = "rule", .flags = FIELD_WIDE},
+    {.key = "alarm", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "silenced", .flags = FIELD_WIDE},
+    {.key = "a", .path = "a.name", .flags = FIELD_WIDE},
+    {.key = "a_port", .path = "a.port", .flags = FIELD_WIDE},
+    {.key = "a_guid", .path = "a.guid", .flags = FIELD_WIDE},
+    {.key = "z", .path = "z.name", .flags = FIELD_WIDE},
+    {.key = "z_port", .path = "z.port", .flags = FIELD_WIDE},
+    {.key = "z_guid", .path = "z.guid", .flags = FIELD_WIDE},
+    {.key = "kind", .flags = FIELD_WIDE},
+    {.key = "rail", .flags = FIELD_WIDE},
+    {.key = "su", .flags = FIELD_WIDE},
+    {.key = "tier", .flags = FIELD_WIDE},
+    {.key = "gbps", .flags = FIELD_WIDE},
+    {.key = "ber", .flags = FIELD_WIDE},
+    {.key = "raw_ber", .flags = FIELD_WIDE},
+    {.key = "sure_at", .flags = FIELD_WIDE},
+    {0},
+};
+
+static bool is_bad(json_t *link)
+{
+    static const char *const good[] = {"unknown", "healthy", "unsure"};
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        if (strcmp(js_str(link, "state"), good[i]) == 0)
+            return false;
+    return true;
+}
+
+// The rule behind the reason; what is awaited instead of advice.
+static void say(json_t *items)
+{
+    json_t *x;
+    size_t i;
+    json_array_foreach(items, i, x)
+    {
+        const char *why = js_str(x, "why"), *rule = js_str(x, "rule"), *sure = js_str(x, "sure_at");
+        struct buf b = {0};
+        if (why[0] != 0 && rule[0] != 0)
+            json_object_set_new(x, "said", json_sprintf("%s (%s)", why, rule));
+        else
+            json_object_set(x, "said", json_object_get(x, "why"));
+        if (sure[0] != 0 && js_str(x, "advice")[0] == 0) {
+            buf_puts(&b, "wait until ");
+            text_time(&b, sure, false);
+            json_object_set_new(x, "advice", json_string(b.data));
+        }
+        buf_done(&b);
+    }
+}
+
+static long long counted(json_t *fabric, const char *state)
+{
+    char path[60];
+    snprintf(path, sizeof(path), "telemetry.links.%s", state);
+    return js_int(fabric, path);
+}
+
+// "2,039 healthy, 3 named, 1 unsure, 4 unread, 1 down."
+static void counts_line(struct out *o, json_t *fabric)
+{
+    long long named = counted(fabric, "degraded") + counted(fabric, "flapping") + counted(fabric, "failing");
+    long long unread = js_int(fabric, "telemetry.unread");
+    tele_count(o, counted(fabric, "healthy"), "healthy", "healthy");
+    out_printf(o, ", ");
+    out_paint(o, named > 0 ? COLOUR_YELLOW : COLOUR_NONE, "%lld named", named);
+    out_printf(o, ", %lld unsure, ", counted(fabric, "unsure"));
+    out_paint(o, unread > 0 ? COLOUR_YELLOW : COLOUR_NONE, "%lld unread", unread);
+    out_printf(o, ", ");
+    out_paint(o, counted(fabric, "down") > 0 ? COLOUR_RED : COLOUR_NONE, "%lld down",
+              counted(fabric, "down"));
+    if (counted(fabric, "unknown") > 0)
+        out_printf(o, ", %lld not known yet", counted(fabric, "unknown"));
+    out_printf(o, ".");
+    out_newline(o);
+}
+
+// What ended within the time: alarms of links that are over.
+static int past(struct cli *c, json_t **ret)
+{
+    const char *since = args_value(&c->args, "since");
+    struct buf path = {0};
+    json_t *items = NULL, *e;
+    int64_t from, seconds;
+    size_t i;
+
+    *ret = json_array();
+    if (since == NULL)
+        return CLI_OK;
+    if (when_parse_age(since, &seconds) == 0)
+        from = wall_now_ns() - seconds * MONO_S;
+    else
+        when_parse(since, &from);
+    buf_puts(&path, "/api/v1/events");
+    http_query(&path, "newest", "1");
+    http_query(&path, "kind", "alarm-cleared");
+    http_query(&path, "fabric", c->fabric_name);
+    int rc = cli_list(c, path.data, 1000, &items);
+    buf_done(&path);
+    json_array_foreach(items, i, e)
+    {
+        int64_t at;
+        if (when_parse(js_str(e, "time"), &at) == 0 && at >= from)
+            json_array_append(*ret, e);
+    }
+    json_decref(items);
+    return rc;
+}
+
+static void past_lines(struct out *o, json_t *events)
+{
+    json_t *e;
+    size_t i;
+    json_array_foreach(events, i, e)
+    {
+        struct buf b = {0};
+        text_time(&b, js_str(e, "time"), false);
+        out_paint(o, COLOUR_DIM, "over     ");
+        out_printf(o, "%s  %s", b.data, js_str(e, "text"));
+        out_wrap(o, 9);
+        buf_done(&b);
+    }
+}
+
+static void next_line(struct out *o, json_t *first, long long proposed)
+{
+    if (proposed > 0)
+        out_printf(o, "next: weft isolate list: %lld proposed", proposed);
+    else if (js_int(first, "alarm") > 0)
+        out_printf(o, "next: weft alarm show %lld", js_int(first, "alarm"));
+    else if (first != NULL && js_str(first, "a.name")[0] != 0)
+        out_printf(o, "next: weft counters '%s/%lld' --since 2h --counter all", js_str(first, "a.name"),
+                   js_int(first, "a.port"));
+    else
+        return;
+    out_newline(o);
+}
+
+static void draw(struct cli *c, json_t *items, json_t *fabric, json_t *over)
+{
+    struct out *o = &c->out;
+    json_t *first = json_array_get(items, 0);
+    if (json_array_size(items) > 0)
+        out_list(o, health_fields, items);
+    past_lines(o, over);
+    counts_line(o, fabric);
+    if (is_bad(first))
+        next_line(o, first, 0);
+    else if (js_int(fabric, "telemetry.unread") > 0) {
+        out_printf(o, "next: weft counters 'pma!=read'");
+        out_newline(o);
+    }
+}
+
+static int health_path(struct cli *c, struct buf *path)
+{
+    char *place, *focus;
+    int rc = tele_words(c, &place, &focus);
+    if (rc != CLI_OK)
+        return rc;
+    buf_printf(path, "%s/health", c->fabric);
+    if (args_has(&c->args, "all"))
+        http_query(path, "all", "1");
+    if (focus != NULL) {
+        http_query(path, "focus", focus);
+    } else if (place != NULL) { // of one node
+        char *by = xasprintf("'%s' or '*%s/*'", place, place);
+        if (strchr(place, '\'') == NULL)
+            http_query(path, "focus", by);
+        free(by);
+    }
+    free(place);
+    free(focus);
+    return CLI_OK;
+}
+
+int cmd_health(struct cli *c)
+{
+    struct buf path = {0};
+    json_t *items = NULL, *fabric = NULL, *over = NULL, *x;
+    long long limit = 0;
+    bool bad = false;
+    size_t i;
+
+    int rc = cli_fabric(c);
+    if (rc == CLI_OK)
+        rc = cli_number(c, "limit", 1, 100000000, &limit);
+    if (rc == CLI_OK)
+        rc = tele_since(c);
+    if (rc == CLI_OK)
+        rc = health_path(c, &path);
+    if (rc == CLI_OK)
+        rc = cli_list(c, path.data, limit, &items);
+    if (rc == CLI_OK)
+        rc = cli_get(c, c->fabric, &fabric);
+    if (rc == CLI_OK)
+        rc = past(c, &over);
+    if (rc == CLI_OK) {
+        say(items);
+        if (c->out.format == OUT_TABLE)
+            draw(c, items, fabric, over);
+        else
+            out_list(&c->out, health_fields, items);
+        json_array_foreach(items, i, x) bad |= is_bad(x) && !js_true(x, "silenced");
+        rc = bad ? CLI_FINDINGS : CLI_OK;
+    }
+    buf_done(&path);
+    json_decref(items);
+    json_decref(fabric);
+    json_decref(over);
+    return rc;
+}

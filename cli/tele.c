@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/tele.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/text.h"
+#include "lib/focus.h"
+#include "lib/when.h"
+#include "lib/xalloc.h"
+
+char *tele_focus(struct cli *c)
+{
+    const char *focus = args_value(&c->args, "focus");
+    struct buf b = {0};
+    if (focus != NULL)
+        buf_printf(&b, c->args.num_words > 0 ? "(%s)" : "%s", focus);
+    for (unsigned i = 0; i < c->args.num_words; i++)
+        buf_printf(&b, "%s%s", b.len ? " " : "", c->args.word[i]);
+    return b.len > 0 ? buf_take(&b) : NULL;
+}
+
+// "HOST:RAIL", also with a port behind it: weftd does not know this form. *ret NULL: it is another.
+static int host_rail(struct cli *c, const char *word, char **ret)
+{
+    char node[256];
+    const char *colon = strrchr(word, ':');
+    size_t n = colon != NULL ? (size_t)(colon - word) + 1 + strspn(colon + 1, "0123456789") : 0;
+    json_t *item = NULL;
+
+    *ret = NULL;
+    if (n == 0 || n >= sizeof(node) || n == (size_t)(colon - word) + 1 ||
+        (word[n] != 0 && word[n] != '/' && word[n] != '[') || strchr(word, ':') != colon)
+        return CLI_OK;
+    snprintf(node, sizeof(node), "%.*s", (int)n, word);
+    int rc = cli_node(c, node, &item);
+    if (rc == CLI_OK)
+        *ret = xasprintf("%s%s", js_str(item, "guid"), word + n);
+    json_decref(item);
+    return rc;
+}
+
+int tele_words(struct cli *c, char **ret_place, char **ret_focus)
+{
+    const char *word = c->args.num_words == 1 ? c->args.word[0] : NULL;
+    *ret_place = *ret_focus = NULL;
+    if (word == NULL || !focus_is_word(word)) {
+        *ret_focus = tele_focus(c);
+        return CLI_OK;
+    }
+    if (args_value(&c->args, "focus") != NULL)
+        *ret_focus = xstrdup(args_value(&c->args, "focus"));
+    int rc = host_rail(c, word, ret_place);
+    if (rc == CLI_OK && *ret_place == NULL)
+        *ret_place = xstrdup(word);
+    return rc;
+}
+
+int tele_since(struct cli *c)
+{
+    static const char *const name[] = {"since", "until"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *s = args_value(&c->args, name[i]);
+        int64_t v;
+        if (s != NULL && when_parse(s, &v) != 0 && when_parse_age(s, &v) != 0)
+            return cli_fail(CLI_USAGE, NULL,
+                            "--%s: \"%s\" is no time (2026-01-31T10:20:30Z) nor age (90s, 10m, 2h, 3d)",
+                            name[i], s);
+    }
+    return CLI_OK;
+}
+
+void tele_age(struct out *o, const char *when)
+{
+    struct buf b = {0};
+    int64_t at;
+    if (when_parse(when, &at) != 0)
+        return;
+    text_age(&b, (wall_now_ns() - at) / MONO_S);
+    out_printf(o, "%s", b.data);
+    buf_done(&b);
+}
+
+void tele_count(struct out *o, long long n, const char *one, const char *many)
+{
+    struct buf b = {0};
+    text_count(&b, n);
+    out_printf(o, "%s %s", b.data, n == 1 ? one : many);
+    buf_done(&b);
+}
+
+void tele_share(struct out *o, const char *before, json_t *v)
+{
+    struct buf b = {0};
+    if (!json_is_number(v))
+        return;
+    text_share(&b, json_number_value(v));
+    out_printf(o, "%s%s", before, b.data);
+    buf_done(&b);
+}

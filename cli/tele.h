@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the commands about counters, health, congestion and alarms.
+#ifndef WEFT_CLI_TELE_H
+#define WEFT_CLI_TELE_H
+
+#include "cli/cli.h"
+
+// The words of the command, with --focus: a place (*ret_place, as the API takes it: "0x…/3", "0x…"), or a
+// focus
+// (*ret_focus); NULL where there is none. The caller's.
+int tele_words(struct cli *c, char **ret_place, char **ret_focus);
+// --focus and the words as one focus; NULL: none. The caller's.
+char *tele_focus(struct cli *c);
+// --since and --until are times or ages, not the ids that they may be of events.
+int tele_since(struct cli *c);
+// "12 min" since a time as the API writes it.
+void tele_age(struct out *o, const char *when);
+// "1 link", "2 links".
+void tele_count(struct out *o, long long n, const char *one, const char *many);
+void tele_share(struct out *o, const char *before, json_t *v); // nothing where v is no number
+
+#endif
