@@ -3,8 +3,9 @@
 // that a caller who repeats a put for hours of a full disk costs no more than one.
 //
 // Of the LID items the last one of each (fabric, GUID) stays, in the old order; of groups that of each
-// (fabric, MGID, GUID). Applying these gives what the full sequence would, except that an item whose LID went
-// to a GUID that has itself moved on since keeps its record: the LID is free, so that is harmless.
+// (fabric, MGID, GUID), of alarms and silences that of each id. Applying these gives what the full sequence
+// would, except that an item whose LID went to a GUID that has itself moved on since keeps its record: the
+// LID is free, so that is harmless.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ struct op {
     size_t seq;
 };
 
-enum what { WHAT_LID, WHAT_BLOB, WHAT_GROUP };
+enum what { WHAT_LID, WHAT_BLOB, WHAT_GROUP, WHAT_ALARM, WHAT_SILENCE, WHAT_RESERVE };
 
 static enum what what_of(const struct db_req *r)
 {
@@ -31,6 +32,14 @@ static enum what what_of(const struct db_req *r)
     case DB_GROUPS_PUT:
     case DB_GROUPS_FORGET:
         return WHAT_GROUP;
+    case DB_ALARM_PUT:
+    case DB_ALARM_FORGET:
+        return WHAT_ALARM;
+    case DB_SILENCE_PUT:
+    case DB_SILENCE_FORGET:
+        return WHAT_SILENCE;
+    case DB_ALARM_RESERVE:
+        return WHAT_RESERVE;
     }
     return WHAT_LID;
 }
@@ -39,6 +48,12 @@ static int cmp_group(const struct db_group *x, const struct db_group *y)
 {
     int c = memcmp(x->mgid, y->mgid, sizeof(x->mgid));
     return c ? c : (x->port_guid > y->port_guid) - (x->port_guid < y->port_guid);
+}
+
+// One request is of one thing that has a name or an id, not of many items.
+static bool is_single(const struct db_req *r)
+{
+    return what_of(r) != WHAT_LID && what_of(r) != WHAT_GROUP;
 }
 
 static int cmp_target(const struct op *x, const struct op *y)
@@ -53,6 +68,10 @@ static int cmp_target(const struct op *x, const struct op *y)
         return strcmp(x->req->name, y->req->name);
     if (xw == WHAT_GROUP)
         return cmp_group(x->group, y->group);
+    if (xw == WHAT_RESERVE)
+        return 0;
+    if (xw == WHAT_ALARM || xw == WHAT_SILENCE)
+        return (x->req->id > y->req->id) - (x->req->id < y->req->id);
     return (x->lid.port_guid > y->lid.port_guid) - (x->lid.port_guid < y->lid.port_guid);
 }
 
@@ -70,7 +89,7 @@ static int cmp_target_seq(const void *a, const void *b)
 
 static size_t ops_of(const struct db_req *r)
 {
-    return r->kind == DB_BLOB_PUT ? 1 : r->n;
+    return is_single(r) ? 1 : r->n;
 }
 
 static struct op *list_ops(const struct db_req_list *l, size_t *ret_n)
@@ -102,8 +121,22 @@ static size_t keep_last(struct op *op, size_t n)
 
 static bool same_request(const struct op *x, const struct op *y)
 {
-    return x->req->kind != DB_BLOB_PUT && x->req->kind == y->req->kind &&
-           strcmp(x->req->fabric, y->req->fabric) == 0;
+    return !is_single(x->req) && x->req->kind == y->req->kind && strcmp(x->req->fabric, y->req->fabric) == 0;
+}
+
+// The old request gives its bytes away; it is freed next.
+static void take_over(struct db_req *r, struct db_req *old)
+{
+    r->name = old->name;
+    r->data = old->data;
+    r->n = old->n;
+    r->alarm = old->alarm;
+    r->silence = old->silence;
+    r->id = old->id;
+    old->name = NULL;
+    old->data = NULL;
+    old->alarm = NULL;
+    old->silence = NULL;
 }
 
 // Requests of the ops that stay: neighbours of one kind and fabric become one.
@@ -116,13 +149,8 @@ static void rebuild(struct db_req_list *out, const struct op *op, size_t n)
         for (end = i + 1; end < n && end - i < DB_LIDS_MAX && same_request(&op[i], &op[end]);)
             end++;
         r->n = end - i;
-        if (r->kind == DB_BLOB_PUT) {
-            // The old request gives its bytes away; it is freed next.
-            struct db_req *old = (struct db_req *)op[i].req;
-            r->name = xstrdup(old->name);
-            r->data = old->data;
-            r->n = old->n;
-            old->data = NULL;
+        if (is_single(r)) {
+            take_over(r, (struct db_req *)op[i].req);
         } else if (what_of(r) == WHAT_GROUP) {
             r->group = xcalloc(r->n, sizeof(*r->group));
             for (size_t k = 0; k < r->n; k++)

@@ -95,6 +95,40 @@ int db_blob_get(struct db *db, const char *fabric, const char *name, void **ret,
 long db_blob_list(struct db *db, const char *fabric, const char *prefix,
                   void (*name)(void *arg, const char *name), void *arg);
 
+// --- alarms that stand, and silences: telemetry/alarm.h has what they mean ---
+struct db_alarm {
+    uint64_t id; // above 0; given by the caller
+    const char *fabric, *rule, *subject, *place, *peer, *cable, *reason, *evidence, *acked_by, *ack_note,
+        *advice;
+    const char *grouping; // names of groups, as the caller writes them
+    uint64_t leader;      // id of the group that has taken it in; 0
+    bool group, acked;
+    int severity; // 0..3
+    int64_t since_wall_ns, last_wall_ns, cleared_wall_ns;
+    uint64_t count;
+    uint64_t node_guid[2];
+    uint8_t port[2];
+};
+struct db_silence {
+    uint64_t id;
+    const char *focus, *rule, *owner, *reason;
+    int64_t from_wall_ns, until_wall_ns;
+    bool maintenance;
+};
+// Adds or replaces; strings are copied (NULL = ""; 8 KiB each at most, else -ENAMETOOLONG). -EINVAL: id 0.
+void db_alarm_put(struct db *db, const struct db_alarm *a, db_done_fn *done, void *arg);
+void db_alarm_forget(struct db *db, uint64_t id, db_done_fn *done, void *arg);
+void db_silence_put(struct db *db, const struct db_silence *s, db_done_fn *done, void *arg);
+void db_silence_forget(struct db *db, uint64_t id, db_done_fn *done, void *arg);
+// By id; each is valid inside the call only. row() must not call db. Blocks for a read: at start only.
+// Returns the number or negative errno.
+long db_alarms_load(struct db *db, void (*row)(void *arg, const struct db_alarm *a), void *arg);
+long db_silences_load(struct db *db, void (*row)(void *arg, const struct db_silence *s), void *arg);
+// Ids up to `last` may be given from now on: so none is given twice, whatever row was not written any more.
+void db_alarm_reserve(struct db *db, uint64_t last, db_done_fn *done, void *arg);
+// The highest that was reserved or stands in a row; 0: none. Blocks for a read. Negative errno.
+int db_alarm_last_id(struct db *db, uint64_t *ret);
+
 // --- events ---
 struct db_event {
     uint64_t id;     // given by db, rising, never reused; also over restarts

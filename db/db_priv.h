@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // For db/ only. File map: open.c (directory, lock, damage, connections), schema.c (migrations), sql.c (small
 // SQLite helpers), request.c (LIDs and blobs: the loop's side and their SQL), group.c (the same for multicast
-// groups), event.c (ring, rows, queries), writer.c (the writer thread), backlog.c (what could not be written
-// yet).
+// groups), alarm.c (alarms and silences), event.c (ring, rows, queries), writer.c (the writer thread),
+// backlog.c (what could not be written yet).
 //
 // Who may touch what: each field of struct db is marked [loop], [writer] or [mu]. [init] is set at open and
 // never changes while the thread runs.
@@ -53,16 +53,24 @@ enum db_kind {
     DB_BLOB_PUT, // data NULL: removes
     DB_GROUPS_PUT,
     DB_GROUPS_FORGET,
+    DB_ALARM_PUT,
+    DB_ALARM_FORGET,
+    DB_SILENCE_PUT,
+    DB_SILENCE_FORGET,
+    DB_ALARM_RESERVE,
 };
 
 // One request; the loop makes it, then it is the writer's.
 struct db_req {
     struct db_req *next;
     enum db_kind kind;
-    char *fabric, *name;     // name: blobs
-    struct db_lid *lid;      // n items; FORGET uses port_guid alone
-    struct db_group *group;  // n items; FORGET uses the key alone
-    void *data;              // blob
+    char *fabric, *name;    // name: blobs
+    struct db_lid *lid;     // n items; FORGET uses port_guid alone
+    struct db_group *group; // n items; FORGET uses the key alone
+    void *data;             // blob
+    struct db_alarm *alarm;
+    struct db_silence *silence;
+    uint64_t id;             // of an alarm or a silence, or to be reserved
     size_t n;                // items or bytes
     struct db_completion *c; // NULL: nobody waits (any more)
 };
@@ -105,6 +113,11 @@ enum db_stmt {
     DB_ST_BLOB_REMOVE,
     DB_ST_GROUP_PUT,
     DB_ST_GROUP_FORGET,
+    DB_ST_ALARM_PUT,
+    DB_ST_ALARM_FORGET,
+    DB_ST_SILENCE_PUT,
+    DB_ST_SILENCE_FORGET,
+    DB_ST_ALARM_RESERVE,
     DB_ST_EVENT_PUT,
     DB_ST_RESERVE,
     DB_ST_PRUNE,
@@ -184,6 +197,12 @@ void db_tell(struct db *db, struct db_req *r, int status); // any thread
 
 // group.c
 int db_group_apply(struct db *db, const struct db_req *r); // [writer] inside a transaction
+
+// alarm.c
+int db_alarm_apply(struct db *db, const struct db_req *r); // [writer] inside a transaction
+size_t db_alarm_bytes(const struct db_req *r);
+void db_alarm_free(struct db_alarm *a);
+void db_silence_free(struct db_silence *s);
 
 // event.c
 // Reserves ids. Negative errno and *e when the file cannot be read; *ret_write_error (negative errno) when it

@@ -19,7 +19,7 @@ void db_req_list_init(struct db_req_list *l)
 size_t db_req_bytes(const struct db_req *r)
 {
     size_t each = r->lid ? sizeof(*r->lid) : r->group ? sizeof(*r->group) : 1;
-    return sizeof(*r) + r->n * each + DB_FABRIC_MAX;
+    return sizeof(*r) + r->n * each + DB_FABRIC_MAX + db_alarm_bytes(r);
 }
 
 void db_req_list_add(struct db_req_list *l, struct db_req *r)
@@ -38,6 +38,8 @@ void db_req_free(struct db_req *r)
     free(r->lid);
     free(r->group);
     free(r->data);
+    db_alarm_free(r->alarm);
+    db_silence_free(r->silence);
     free(r);
 }
 
@@ -319,6 +321,13 @@ int db_req_apply(struct db *db, const struct db_req *r)
     case DB_GROUPS_PUT:
     case DB_GROUPS_FORGET:
         rc = db_group_apply(db, r);
+        break;
+    case DB_ALARM_PUT:
+    case DB_ALARM_FORGET:
+    case DB_SILENCE_PUT:
+    case DB_SILENCE_FORGET:
+    case DB_ALARM_RESERVE:
+        rc = db_alarm_apply(db, r);
         break;
     }
     return rc;

@@ -43,6 +43,42 @@ static const char *const step[] = {
     "  guid INTEGER NOT NULL,"
     "  record BLOB NOT NULL CHECK (length(record) = 56),"
     "  PRIMARY KEY (fabric, mgid, guid)) WITHOUT ROWID;",
+    // 4: alarms that stand, and silences
+    "CREATE TABLE alarm ("
+    "  id INTEGER PRIMARY KEY,"
+    "  fabric TEXT NOT NULL,"
+    "  rule TEXT NOT NULL,"
+    "  subject TEXT NOT NULL,"
+    "  place TEXT NOT NULL,"
+    "  peer TEXT NOT NULL,"
+    "  cable TEXT NOT NULL,"
+    "  reason TEXT NOT NULL,"
+    "  evidence TEXT NOT NULL,"
+    "  acked_by TEXT NOT NULL,"
+    "  ack_note TEXT NOT NULL,"
+    "  advice TEXT NOT NULL,"
+    "  grouping TEXT NOT NULL,"
+    "  leader INTEGER NOT NULL,"
+    "  is_group INTEGER NOT NULL,"
+    "  severity INTEGER NOT NULL CHECK (severity BETWEEN 0 AND 3),"
+    "  since_ns INTEGER NOT NULL,"
+    "  last_ns INTEGER NOT NULL,"
+    "  cleared_ns INTEGER NOT NULL," // 0: the condition holds
+    "  count INTEGER NOT NULL,"
+    "  acked INTEGER NOT NULL,"
+    "  guid_a INTEGER NOT NULL,"
+    "  guid_b INTEGER NOT NULL,"
+    "  port_a INTEGER NOT NULL,"
+    "  port_b INTEGER NOT NULL);"
+    "CREATE TABLE silence ("
+    "  id INTEGER PRIMARY KEY,"
+    "  focus TEXT NOT NULL,"
+    "  rule TEXT NOT NULL,"
+    "  owner TEXT NOT NULL,"
+    "  reason TEXT NOT NULL,"
+    "  from_ns INTEGER NOT NULL,"
+    "  until_ns INTEGER NOT NULL,"
+    "  maintenance INTEGER NOT NULL);",
 };
 
 const int db_schema_newest = sizeof(step) / sizeof(step[0]);

@@ -25,6 +25,18 @@ static const char *const sql[DB_ST_N] = {
     [DB_ST_GROUP_PUT] = "INSERT INTO mcast (fabric, mgid, guid, record) VALUES (?1, ?2, ?3, ?4) "
                         "ON CONFLICT (fabric, mgid, guid) DO UPDATE SET record = excluded.record",
     [DB_ST_GROUP_FORGET] = "DELETE FROM mcast WHERE fabric = ?1 AND mgid = ?2 AND guid = ?3",
+    [DB_ST_ALARM_PUT] =
+        "INSERT OR REPLACE INTO alarm (id, fabric, rule, subject, place, peer, cable, reason, evidence, "
+        "acked_by, ack_note, advice, grouping, leader, is_group, severity, since_ns, last_ns, cleared_ns, "
+        "count, acked, guid_a, guid_b, port_a, port_b) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+        "?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)",
+    [DB_ST_ALARM_FORGET] = "DELETE FROM alarm WHERE id = ?1",
+    [DB_ST_SILENCE_PUT] =
+        "INSERT OR REPLACE INTO silence (id, focus, rule, owner, reason, from_ns, until_ns, maintenance) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [DB_ST_SILENCE_FORGET] = "DELETE FROM silence WHERE id = ?1",
+    [DB_ST_ALARM_RESERVE] = "INSERT INTO reserved (name, last) VALUES ('alarm', ?1) "
+                            "ON CONFLICT (name) DO UPDATE SET last = excluded.last",
     [DB_ST_EVENT_PUT] =
         "INSERT OR REPLACE INTO event (id, wall_ns, fabric, kind, severity, subject, text, data) "
         "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",

@@ -3,8 +3,8 @@
 // (neighbours of one class share a transaction), then the events that are due, then a little of the
 // retention. While writing fails it makes a round every second, and at once for each request whose caller
 // waits: the caller learns the status, the request itself is kept and tried again before anything later of
-// its class. Classes (LIDs, blobs) do not wait for each other then: a blob too big for what is left of the
-// disk must not stop the LIDs.
+// its class. Classes (LIDs, blobs, alarms) do not wait for each other then: a blob too big for what is left
+// of the disk must not stop the LIDs.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,12 +15,15 @@
 enum req_class {
     CLASS_LIDS,
     CLASS_BLOBS,
+    CLASS_ALARMS,
     CLASS_N,
 };
 
 static enum req_class class_of(const struct db_req *r)
 {
-    return r->kind == DB_BLOB_PUT ? CLASS_BLOBS : CLASS_LIDS;
+    if (r->kind == DB_BLOB_PUT)
+        return CLASS_BLOBS;
+    return r->kind >= DB_ALARM_PUT ? CLASS_ALARMS : CLASS_LIDS;
 }
 
 // --- requests ---
@@ -105,7 +108,10 @@ static int write_requests(struct db *db)
     }
     if (db->kept.n > DB_KEPT_COMPACT || db->kept.bytes > DB_KEPT_BYTES)
         db_backlog_compact(&db->kept);
-    return failed[CLASS_LIDS] ? failed[CLASS_LIDS] : failed[CLASS_BLOBS];
+    for (int i = 0; i < CLASS_N; i++)
+        if (failed[i])
+            return failed[i];
+    return 0;
 }
 
 // --- health ---
