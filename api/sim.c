@@ -9,6 +9,7 @@
 #include "lib/guid.h"
 
 #define SECONDS_MAX 3600
+#define ERRORS_MAX 1e12
 
 static const struct verb {
     const char *name;
@@ -92,6 +93,45 @@ static const struct field ask_fields[] = {
      .doc = "hosts react after a random time up to this",
      .max = SECONDS_MAX},
     {.name = "path_rate", .type = FIELD_NUM, .doc = "path queries of each host a second", .max = 1000},
+    {.name = "pattern", .type = FIELD_STR, .doc = "who sends to whom", .name_of = ask_patterns},
+    {.name = "hosts",
+     .type = FIELD_STR,
+     .doc =
+         "hosts or adapters that take part (all), with commas between: names, GUIDs, gpu-[0001-0016,0020], "
+         "shell patterns"},
+    {.name = "receivers", .type = FIELD_STR, .doc = "who is sent to, in the same words (chosen by chance)"},
+    {.name = "load",
+     .type = FIELD_NUM,
+     .doc = "share of its link that each sender has to send; 1: as fast as it can",
+     .min = 1e-6,
+     .max = 1},
+    {.name = "shift",
+     .type = FIELD_INT,
+     .doc = "how many hosts further each sends",
+     .min = 1,
+     .max = 1000000},
+    {.name = "fan", .type = FIELD_INT, .doc = "how many others each sends to at once", .min = 1, .max = 1000},
+    {.name = "level", .type = FIELD_INT, .doc = "service level of the packets", .max = 15},
+    {.name = "window",
+     .type = FIELD_INT,
+     .doc = "cells of 16 KiB that each flow has under way at most; 0: any number",
+     .max = 1000000},
+    {.name = "on_seconds", .type = FIELD_NUM, .doc = "a burst lasts so long", .max = SECONDS_MAX},
+    {.name = "off_seconds", .type = FIELD_NUM, .doc = "time between bursts", .max = SECONDS_MAX},
+    {.name = "seed", .type = FIELD_INT, .doc = "of what is chosen by chance", .max = 1000000000},
+    {.name = "id", .type = FIELD_INT, .doc = "of the traffic", .min = 1, .max = 0xffffffffll},
+    {.name = "symbol", .type = FIELD_NUM, .doc = "SymbolErrorCounter, an hour", .max = ERRORS_MAX},
+    {.name = "ber",
+     .type = FIELD_NUM,
+     .doc = "symbol errors by the bit error ratio at the link's speed",
+     .max = 1e-3},
+    {.name = "recovery", .type = FIELD_NUM, .doc = "LinkErrorRecoveryCounter, an hour", .max = ERRORS_MAX},
+    {.name = "receive", .type = FIELD_NUM, .doc = "PortRcvErrors, an hour", .max = ERRORS_MAX},
+    {.name = "remote", .type = FIELD_NUM, .doc = "PortRcvRemotePhysicalErrors, an hour", .max = ERRORS_MAX},
+    {.name = "integrity", .type = FIELD_NUM, .doc = "LocalLinkIntegrityErrors, an hour", .max = ERRORS_MAX},
+    {.name = "overrun", .type = FIELD_NUM, .doc = "ExcessiveBufferOverrunErrors, an hour", .max = ERRORS_MAX},
+    {.name = "discard", .type = FIELD_NUM, .doc = "PortXmitDiscards, an hour", .max = ERRORS_MAX},
+    {.name = "vl15", .type = FIELD_NUM, .doc = "VL15Dropped, an hour", .max = ERRORS_MAX},
     {0},
 };
 const struct schema schema_sim_action_body = {

@@ -3,8 +3,9 @@
 // and may take, what it does, what the simulator's refusal means. From the rows come the checks, the list of
 // verbs and the OpenAPI document. A field means the same in every verb.
 //
-//     sim.c        the body, its checks, handlers
-//     sim_verbs.c  what each verb does
+//     sim.c          the body, its checks, handlers
+//     sim_verbs.c    what each verb does
+//     sim_traffic.c  the verbs of traffic and of errors
 #ifndef WEFT_API_SIM_PRIV_H
 #define WEFT_API_SIM_PRIV_H
 
@@ -88,6 +89,19 @@ struct ask { // one request
     X("hosts-on", verb_hosts_on, "", "spread_seconds path_rate", "",                                         \
       "every adapter port behaves like a Linux host with IPoIB: joins groups, asks for paths")               \
     X("hosts-off", verb_hosts_off, "", "", "", "hosts ask for nothing any more")                             \
+    X("traffic-start", verb_traffic_start, "pattern",                                                        \
+      "hosts receivers load shift fan level window on_seconds off_seconds seed text",                          \
+      "a number is out of range; bursts last a millisecond at least",                                        \
+      "hosts send data along the programmed tables, over links with credits: counters move, ports wait "     \
+      "where they would; what went on before goes on")                                                       \
+    X("traffic-stop", verb_traffic_stop, "", "id", "", "the traffic with this id ends, or all")              \
+    X("receiver", verb_receiver, "node share", "port", "a share of its link is 0 to 1",                      \
+      "the host takes what arrives at this share of its link's rate; 0: not at all, no credits come back")   \
+    X("errors", verb_errors, "node port",                                                                    \
+      "symbol ber recovery receive remote integrity overrun discard vl15",                                   \
+      "so many an hour cannot be",                                                                           \
+      "errors come by chance, so many an hour on average (0: no more), in what the port receives; "          \
+      "retraining is counted by both ends")                                                                  \
     X("loss", verb_loss, "share", "", "", "share of all datagrams that is lost, at every device")
 
 #define DECLARE(name, fn, needs, takes, wrong, doc)                                                          \
@@ -95,7 +109,17 @@ struct ask { // one request
 VERBS(DECLARE)
 #undef DECLARE
 
+// What the body says; def when the field is absent.
+const json_t *ask_value(const struct ask *k, const char *name); // NULL
+bool ask_given(const struct ask *k, const char *name);
+int64_t ask_integer(const struct ask *k, const char *name, int64_t def);
+const char *ask_string(const struct ask *k, const char *name); // ""
+double ask_number(const struct ask *k, const char *name, double def);
+int64_t ask_nanoseconds(const struct ask *k, const char *name, double def_seconds);
+unsigned ask_word(const struct ask *k, const char *name, const char *const *list, unsigned def); // its index
+void ask_said(struct ask *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 // The words of fields.
-extern const char *const ask_widths[], *const ask_speeds[], *const ask_states[], *const ask_controls[];
+extern const char *const ask_patterns[], *const ask_widths[], *const ask_speeds[], *const ask_states[], *const ask_controls[];
 
 #endif

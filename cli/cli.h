@@ -96,9 +96,9 @@ int cmd_sweep(struct cli *c);
 int cmd_finding(struct cli *c);
 int cmd_sim(struct cli *c);
 int cmd_sim_show(struct cli *c);
+int cmd_sim_traffic(struct cli *c);
 int cmd_group(struct cli *c);
 int cmd_mad(struct cli *c);
-int cmd_route_adaptive(struct cli *c);
 int cmd_counters(struct cli *c);
 int cmd_counters_list(struct cli *c);
 int cmd_top(struct cli *c);
@@ -114,6 +114,7 @@ int cmd_silence_end(struct cli *c);
 int cmd_maintenance(struct cli *c);
 int cmd_db_status(struct cli *c);
 int cmd_db_check(struct cli *c);
+int cmd_route_adaptive(struct cli *c);
 int cmd_api(struct cli *c);
 int cmd_help(struct cli *c);
 

@@ -46,11 +46,15 @@ static const struct verb {
     {"sim sm", "set", "sm-set", "node", NULL},
     {"sim sm", "remove", "sm-remove", "node", NULL},
     {"sim sm", "control", "sm-control", "node control lid", NULL},
+    {"sim traffic", "stop", "traffic-stop", "id?", NULL},
+    {"sim traffic", "", "traffic-start", "pattern", NULL},
+    {"sim receiver", "", "receiver", "node", NULL},
+    {"sim errors", "", "errors", "node port?", NULL},
     {"sim loss", "", "loss", "share", NULL},
 };
 #define NUM_VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
-enum value_type { VALUE_TEXT, VALUE_COUNT, VALUE_SHARE, VALUE_SECONDS, VALUE_NUMBER, VALUE_YES };
+enum value_type { VALUE_TEXT, VALUE_COUNT, VALUE_SHARE, VALUE_SECONDS, VALUE_NUMBER, VALUE_RATE, VALUE_YES };
 
 static const struct {
     const char *field;
@@ -67,7 +71,16 @@ static const struct {
     {"poll_seconds", VALUE_SECONDS}, {"spread_seconds", VALUE_SECONDS},
     {"path_rate", VALUE_NUMBER},     {"frozen", VALUE_YES},
     {"silent", VALUE_YES},           {"quiet", VALUE_YES},
-    {"orderly", VALUE_YES},
+    {"orderly", VALUE_YES},          {"load", VALUE_SHARE},
+    {"shift", VALUE_COUNT},          {"fan", VALUE_COUNT},
+    {"level", VALUE_COUNT},          {"window", VALUE_COUNT},
+    {"seed", VALUE_COUNT},           {"id", VALUE_COUNT},
+    {"on_seconds", VALUE_SECONDS},   {"off_seconds", VALUE_SECONDS},
+    {"symbol", VALUE_RATE},          {"recovery", VALUE_RATE},
+    {"receive", VALUE_RATE},         {"remote", VALUE_RATE},
+    {"integrity", VALUE_RATE},       {"overrun", VALUE_RATE},
+    {"discard", VALUE_RATE},         {"vl15", VALUE_RATE},
+    {"ber", VALUE_NUMBER},
 };
 
 // Which field an option gives; of "for" it depends on the verb.
@@ -95,6 +108,27 @@ static const struct {
     {"misses", "misses", NULL},
     {"spread", "spread_seconds", NULL},
     {"paths", "path_rate", NULL},
+    {"hosts", "hosts", NULL},
+    {"receivers", "receivers", NULL},
+    {"load", "load", NULL},
+    {"shift", "shift", NULL},
+    {"fan", "fan", NULL},
+    {"level", "level", NULL},
+    {"window", "window", NULL},
+    {"on", "on_seconds", NULL},
+    {"off", "off_seconds", NULL},
+    {"seed", "seed", NULL},
+    {"as", "text", NULL},
+    {"drain", "share", NULL},
+    {"symbol", "symbol", NULL},
+    {"ber", "ber", NULL},
+    {"recovery", "recovery", NULL},
+    {"receive", "receive", NULL},
+    {"remote", "remote", NULL},
+    {"integrity", "integrity", NULL},
+    {"overrun", "overrun", NULL},
+    {"discard", "discard", NULL},
+    {"vl15", "vl15", NULL},
 };
 
 static enum value_type type_of(const char *field)
@@ -118,6 +152,23 @@ static int parse_seconds(const char *s, double *ret)
     for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]) && end != s && isfinite(v) && v >= 0; i++)
         if (strcmp(end, unit[i].unit) == 0) {
             *ret = v * unit[i].seconds;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+// "5/h", "0.2/s", "3/min"; a bare number is an hour's. Of an hour.
+static int parse_rate(const char *s, double *ret)
+{
+    static const struct {
+        const char *unit;
+        double hours;
+    } unit[] = {{"", 1}, {"/h", 1}, {"/s", 3600}, {"/min", 60}, {"/m", 60}, {"/d", 1.0 / 24}};
+    char *end;
+    double v = strtod(s, &end);
+    for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]) && end != s && isfinite(v) && v >= 0; i++)
+        if (strcmp(end, unit[i].unit) == 0) {
+            *ret = v * unit[i].hours;
             return 0;
         }
     return -EINVAL;
@@ -169,6 +220,11 @@ static int put_value(json_t *body, const char *field, const char *s)
         d = strtod(s, &end);
         if (end == s || *end != 0 || !isfinite(d))
             return cli_fail(CLI_USAGE, s, "not a number");
+        json_object_set_new(body, field, json_real(d));
+        return CLI_OK;
+    case VALUE_RATE:
+        if (parse_rate(s, &d) != 0)
+            return cli_fail(CLI_USAGE, s, "not a rate, such as 5/h, 3/min, 0.2/s");
         json_object_set_new(body, field, json_real(d));
         return CLI_OK;
     case VALUE_YES:
@@ -422,29 +478,86 @@ static const struct field sim_fields[] = {
     {0},
 };
 
-int cmd_sim_show(struct cli *c)
+static const struct field traffic_fields[] = {
+    {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
+    {.key = "name", .title = "TRAFFIC", .flags = FIELD_SHRINK},
+    {.key = "pattern", .title = "PATTERN"},
+    {.key = "on", .title = "ON"},
+    {.key = "senders", .title = "SENDERS", .kind = FIELD_COUNT},
+    {.key = "receivers", .title = "RECEIVERS", .kind = FIELD_COUNT},
+    {.key = "flows", .title = "FLOWS", .kind = FIELD_COUNT},
+    {.key = "dead", .title = "DEAD", .kind = FIELD_COUNT},
+    {.key = "offered_bytes_per_second", .title = "OFFERED", .kind = FIELD_RATE},
+    {.key = "delivered_bytes_per_second", .title = "DELIVERED", .kind = FIELD_RATE},
+    {0},
+};
+
+static const struct field root_fields[] = {
+    {.key = "node", .title = "WAITED FOR", .flags = FIELD_SHRINK},
+    {.key = "port", .title = "PORT", .kind = FIELD_NUMBER},
+    {.key = "kind", .title = "WHAT IT IS"},
+    {.key = "waiting", .title = "WAITING", .kind = FIELD_COUNT},
+    {.key = "used", .title = "USED", .kind = FIELD_SHARE},
+    {.key = "held", .title = "HELD", .kind = FIELD_SHARE},
+    {.key = "lost_bytes_per_second", .title = "LOST", .kind = FIELD_RATE},
+    {.key = "node_guid", .flags = FIELD_WIDE},
+    {0},
+};
+
+static int get_sim(struct cli *c, json_t **ret)
 {
     struct buf path = {0};
-    json_t *s = NULL;
-
     int rc = need_simulated(c);
     if (rc != CLI_OK)
         return rc;
     buf_printf(&path, "%s/sim", c->fabric);
-    rc = cli_get(c, path.data, &s);
+    rc = cli_get(c, path.data, ret);
     buf_done(&path);
+    return rc;
+}
+
+static void list_below(struct cli *c, const struct field *fields, json_t *items)
+{
+    if (json_array_size(items) == 0)
+        return;
+    out_newline(&c->out);
+    out_list(&c->out, fields, items);
+}
+
+int cmd_sim_show(struct cli *c)
+{
+    json_t *s = NULL;
+    int rc = get_sim(c, &s);
     if (rc != CLI_OK)
         return rc;
     if (c->out.format == OUT_JSON) {
         out_json(&c->out, s);
     } else {
-        json_t *managers = json_object_get(s, "managers");
         out_object(&c->out, sim_fields, s);
-        if (c->out.format == OUT_TABLE && json_array_size(managers) > 0) {
-            out_newline(&c->out);
-            out_list(&c->out, manager_fields, managers);
+        if (c->out.format == OUT_TABLE) {
+            list_below(c, manager_fields, json_object_get(s, "managers"));
+            list_below(c, traffic_fields, json_object_get(s, "traffic"));
+            list_below(c, root_fields, json_object_get(s, "roots"));
         }
     }
+    json_decref(s);
+    return rc;
+}
+
+// Starting and stopping are verbs like others.
+int cmd_sim_traffic(struct cli *c)
+{
+    json_t *s = NULL;
+    if (strcmp(c->args.word[0], "list") != 0)
+        return cmd_sim(c);
+    if (c->args.num_words > 1)
+        return cli_fail(CLI_USAGE, c->args.word[1], "too many words; usage: weft sim traffic list");
+    int rc = get_sim(c, &s);
+    if (rc != CLI_OK)
+        return rc;
+    out_list(&c->out, traffic_fields, json_object_get(s, "traffic"));
+    if (c->out.format == OUT_TABLE)
+        list_below(c, root_fields, json_object_get(s, "roots"));
     json_decref(s);
     return rc;
 }

@@ -58,6 +58,8 @@ static bool has_ext(const struct port_attrs *a)
 static void port_speeds(struct mad_port_info *pi, const struct port_attrs *a, bool ext_node)
 {
     pi->link_width_supported = or_default(a->width_supported, MAD_WIDTH_1X | MAD_WIDTH_4X | a->width_active);
+    if (a->width_active && a->width_active < MAD_WIDTH_8X) // a port has no more lanes than its cable
+        pi->link_width_supported &= (uint8_t) ~(MAD_WIDTH_8X | MAD_WIDTH_12X);
     pi->link_width_active = or_default(a->width_active, MAD_WIDTH_4X);
     pi->link_speed_supported =
         or_default(a->speed_supported, (uint8_t)top_bit_mask(or_default(a->speed_active, 4)));
@@ -312,6 +314,7 @@ void sim_free(struct sim *s)
     free(s->flap);
     free(s->sm);
     free(s->error);
+    pma_free(s);
     sim_hosts_stop(s);
     flows_free(s);
     free(s->node);

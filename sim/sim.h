@@ -227,7 +227,7 @@ struct sim_host_view {
 int sim_host_view(const struct sim *s, uint64_t node_guid, unsigned port, struct sim_host_view *ret);
 
 // --- Counters and traffic ---
-enum sim_counter { // in the order of PortCountersExtended
+enum sim_counter { // in the order of PortCountersExtended, as far as that goes
     SIM_XMIT_DATA,
     SIM_RCV_DATA,
     SIM_XMIT_PKTS,
@@ -250,7 +250,23 @@ enum sim_counter { // in the order of PortCountersExtended
     SIM_VL15_DROPPED,
     SIM_XMIT_WAIT,
     SIM_QP1_DROPPED,
+    SIM_SYNC_HEADER_ERRORS, // PortExtendedSpeedsCounters
+    SIM_UNKNOWN_BLOCKS,
+    SIM_FEC_CORRECTED_SYMBOLS,
+    SIM_FEC_CORRECTABLE_BLOCKS,
+    SIM_FEC_UNCORRECTABLE_BLOCKS,
+    SIM_LOCAL_PHYSICAL_ERRORS, // PortRcvErrorDetails
+    SIM_MALFORMED_PACKET_ERRORS,
+    SIM_BUFFER_OVERRUN_ERRORS,
+    SIM_DLID_MAPPING_ERRORS,
+    SIM_VL_MAPPING_ERRORS,
+    SIM_LOOPING_ERRORS,
+    SIM_INACTIVE_DISCARDS, // PortXmitDiscardDetails
+    SIM_NEIGHBOR_MTU_DISCARDS,
+    SIM_SW_LIFETIME_LIMIT_DISCARDS,
+    SIM_SW_HOQ_LIFETIME_LIMIT_DISCARDS,
     SIM_COUNTERS,
+    SIM_EXTENDED_COUNTERS = SIM_SYNC_HEADER_ERRORS,
 };
 // Adds to a counter of a port; data counters in units of four bytes.
 int sim_counter_add(struct sim *s, uint64_t node_guid, unsigned port, enum sim_counter c, uint64_t delta);
@@ -263,6 +279,38 @@ int sim_errors(struct sim *s, uint64_t node_guid, unsigned port, enum sim_counte
 // Symbol errors by the bit error ratio that is left after correction, at the link's speed; up to 1e-3.
 int sim_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber);
 
+// What a node's performance agent has, as old and new devices differ. All of it is what a node starts with.
+struct sim_pma {
+    bool none;       // it refuses the whole class
+    bool extended;   // PortCountersExtended …
+    bool ietf;       // … with unicast and multicast counters
+    bool additional; // … and error counters
+    bool xmit_wait, qp1_dropped, all_ports;
+    bool details;           // PortRcvErrorDetails, PortXmitDiscardDetails
+    bool speeds;            // PortExtendedSpeedsCounters …
+    bool rsfec;             // … with the port's FEC counters; else the lanes'
+    bool vl_waits;          // PortVLXmitWaitCounters
+    bool wraps;             // 32-bit counters go round (IBA: they stop)
+    uint64_t redirect_guid; // ClassPortInfo sends to this node's LID; 0: no redirection
+    uint32_t redirect_qp;   // 0: QP1
+};
+int sim_pma_get(const struct sim *s, uint64_t node_guid, struct sim_pma *ret);
+int sim_pma_set(struct sim *s, uint64_t node_guid, const struct sim_pma *p);
+// Gets of counters that go wrong: the next `times` of port `port` (0: any) of the node.
+enum sim_pma_fault {
+    SIM_PMA_RIGHT,
+    SIM_PMA_JUMPS,      // 2^50 and more words, packets and ticks than there are
+    SIM_PMA_BACK,       // three quarters of all it counts
+    SIM_PMA_OTHER_PORT, // the port beside it, and says so
+    SIM_PMA_OLD,        // what it said the last time
+    SIM_PMA_STATUS,     // error status
+    SIM_PMA_BUSY,
+    SIM_PMA_SILENT,     // no answer
+    SIM_PMA_SHORT_SUMS, // AllPortSelect gives port 1 alone
+};
+int sim_pma_fault(struct sim *s, uint64_t node_guid, unsigned port, enum sim_pma_fault f, unsigned times);
+// Ticks that a lane (0..15) waits; part of what PortVLXmitWaitCounters shows, not of PortXmitWait.
+int sim_vl_wait_add(struct sim *s, uint64_t node_guid, unsigned port, unsigned vl, uint64_t ticks);
 // `bytes` in packets of `packet` bytes go from an end port to a LID along the programmed tables: counters of
 // every port on the way move. A switch that adapts takes that port of a group which has sent least. Hops, or
 // -EHOSTUNREACH (what was carried up to there is counted, the discard too).

@@ -230,6 +230,11 @@ void sim_flow_settle(struct sim *s)
         ;
 }
 
+bool sim_flow_settled(const struct sim *s)
+{
+    return !s->flows || (!s->flows->dirty && !s->flows->net);
+}
+
 // --- what is told ---
 
 static void turn(struct sim *s, struct pattern *p)

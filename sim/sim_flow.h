@@ -72,13 +72,14 @@ int sim_receiver(struct sim *s, uint64_t node_guid, unsigned port, double drain)
 
 // --- truth, for tests: what the simulation of credits saw, not what counters tell ---
 
-void sim_flow_settle(struct sim *s); // works out what has changed, now
-struct sim_flow_view {               // of a port's direction out
-    double used, held;               // shares of time: sending; something to send and no credits
-    double bytes_s;                  // data
-    double discards_s;               // packets
-    double fill, queued;             // buffers at the far end, mean share; cells that wait here, mean
-    bool stuck, circle;              // nothing moves; because it waits for itself
+void sim_flow_settle(struct sim *s);        // works out what has changed, now
+bool sim_flow_settled(const struct sim *s); // there is nothing to be worked out
+struct sim_flow_view {                      // of a port's direction out
+    double used, held;                      // shares of time: sending; something to send and no credits
+    double bytes_s;                         // data
+    double discards_s;                      // packets
+    double fill, queued;                    // buffers at the far end, mean share; cells that wait here, mean
+    bool stuck, circle;                     // nothing moves; because it waits for itself
     uint64_t root_guid; // what its waiting leads to: a node and its port out; 0: it does not wait
     unsigned root_port;
     double root_share; // of its waiting

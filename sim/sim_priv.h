@@ -74,7 +74,7 @@ struct sim_port {
     uint32_t node;
     uint32_t peer;    // port at the other end of the cable, NONE
     uint32_t clients; // first attached transport, index into sim.client, NONE
-    uint32_t host; // of an adapter of a host: dense number of the host; NONE
+    uint32_t host;    // of an adapter of a host: dense number of the host; NONE
     uint16_t rail;
     uint8_t num;
     bool unplugged; // the cable, or one of its ends, is cut
@@ -94,6 +94,7 @@ struct sim_port {
     uint8_t *vlarb;  // 4 * 64
     uint8_t *guids;  // guid_cap rounded up to 8, * 8
     uint64_t counter[SIM_COUNTERS];
+    struct sim_pma_port *pma; // sim_pma.c; NULL: nothing out of the ordinary
 };
 
 struct sim_switch {
@@ -112,11 +113,14 @@ struct not_kept { // a field, or a whole attribute when field is NULL
     const struct mad_field *field;
 };
 
+struct sim_pma_node;
+
 struct sim_node {
-    uint64_t guid, sys_guid; // what it says
-    uint64_t label, own_sys; // its own; it is named by the label here
-    uint32_t first_port;     // of port 0 (switch) or 1
-    uint32_t sw;             // index into sim.sw, NONE
+    struct sim_pma_node *pma; // sim_pma.c; NULL: it has all there is
+    uint64_t guid, sys_guid;  // what it says
+    uint64_t label, own_sys;  // its own; it is named by the label here
+    uint32_t first_port;      // of port 0 (switch) or 1
+    uint32_t sw;              // index into sim.sw, NONE
     uint32_t vendor_id, revision;
     uint16_t device_id, partition_cap;
     uint8_t type, num_ports;
@@ -155,6 +159,7 @@ struct flight {
     bool in_queue; // counted in sim_node.queued
     uint8_t hops;
     uint8_t sl;
+    uint8_t pma_fault; // enum sim_pma_fault that its answer shows
     uint16_t p_key;
     bool grh;
     uint8_t sgid[16];
@@ -417,6 +422,7 @@ void port_saw_traffic(struct sim *s, struct sim_port *p); // ARMED becomes ACTIV
 
 // --- sim_pma.c ---
 bool pma_process(struct sim *s, struct flight *f, uint16_t *ret_status); // as sma_process()
+void pma_free(struct sim *s);
 
 // --- sim_keys.c: M_Key, P_Key, Q_Key ---
 // False: the request is dropped (and told of by trap 256).
@@ -469,8 +475,8 @@ bool host_answer(struct sim *s, struct sim_port *end, const uint8_t *mad);
 void host_event(struct sim *s, uint32_t i);
 
 // --- sim_flow.c: traffic; each does nothing where there is none ---
-void flow_dirty(struct sim *s);                                       // something that it depends on has changed
-void flow_link_down(struct sim *s, struct sim_port *p);               // before it is
+void flow_dirty(struct sim *s);                         // something that it depends on has changed
+void flow_link_down(struct sim *s, struct sim_port *p); // before it is
 void flow_count(struct sim *s, struct sim_port *first, unsigned n); // brings counters of n ports up to date
 void flow_event(struct sim *s);
 void flow_turn_event(struct sim *s, uint32_t id);

@@ -1,8 +1,8 @@
 # bash completion of weft; made by: weft help --completion
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
-    local first="status node port link drain route whatif reroute blueprint resweep export event sweep finding group sim mad api help"
-    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [sim]="show link cable node switch hosts host adapter guid key trap set sm loss")
+    local first="status node port link drain route whatif reroute blueprint resweep export event sweep finding group counters top congestion health alarm silence maintenance db sim mad api help"
+    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [counters]="list" [alarm]="show ack silence" [silence]="add end" [db]="status check" [sim]="show link cable node switch hosts host adapter guid key trap set sm traffic receiver errors loss")
     local -A options=(
         ["status"]="--watch --wait"
         ["node"]="--watch --limit --type --role --name"
@@ -18,7 +18,7 @@ _weft() {
         ["route adaptive"]="--watch --limit"
         ["route quality"]="--watch --engine --fail"
         ["route job"]="--fail"
-        ["whatif"]="--engine --fail --drain --add"
+        ["whatif"]="--engine --fail --drain --add --drain"
         ["reroute"]="--wait --apply"
         ["blueprint show"]="--watch"
         ["blueprint accept"]="--check --no-wait"
@@ -32,6 +32,21 @@ _weft() {
         ["sweep"]="--watch --limit"
         ["finding"]="--watch --limit --severity"
         ["group"]="--watch --limit"
+        ["counters"]="--watch --limit --since --until --step --counter --by --peaks --focus"
+        ["counters list"]=""
+        ["top"]="--watch --limit --since --until --by"
+        ["congestion"]="--watch --focus"
+        ["health"]="--watch --limit --since --focus --all"
+        ["alarm"]="--watch --limit --severity --focus"
+        ["alarm show"]="--watch"
+        ["alarm ack"]=""
+        ["alarm silence"]="--reason --until --owner --for"
+        ["silence"]="--watch"
+        ["silence add"]="--reason --until --focus --rule --owner --for"
+        ["silence end"]=""
+        ["maintenance"]="--reason --until --focus --owner --for"
+        ["db status"]="--watch"
+        ["db check"]=""
         ["sim show"]="--watch"
         ["sim link"]="--times --gap --for --width --speed"
         ["sim cable"]=""
@@ -45,6 +60,9 @@ _weft() {
         ["sim trap"]=""
         ["sim set"]=""
         ["sim sm"]="--priority --state --sm-key --sm-guid --frozen --silent --quiet --poll --misses"
+        ["sim traffic"]="--hosts --receivers --load --shift --fan --level --window --on --off --seed --as"
+        ["sim receiver"]="--drain --drain"
+        ["sim errors"]="--symbol --ber --recovery --receive --remote --integrity --overrun --discard --vl15"
         ["sim loss"]=""
         ["mad"]="--watch --limit"
         ["api"]=""
@@ -56,7 +74,7 @@ _weft() {
     -f | --fabric) COMPREPLY=(); return ;;
     -o | --output) COMPREPLY=($(compgen -W "table json csv" -- "$cur")); return ;;
     --timeout) COMPREPLY=(); return ;;
-    --limit) COMPREPLY=(); return ;;
+    -n | --limit) COMPREPLY=(); return ;;
     --type) COMPREPLY=($(compgen -W "ca switch router" -- "$cur")); return ;;
     --role) COMPREPLY=(); return ;;
     --name) COMPREPLY=(); return ;;
@@ -71,7 +89,14 @@ _weft() {
     --match) COMPREPLY=(); return ;;
     --kind) COMPREPLY=(); return ;;
     --since) COMPREPLY=(); return ;;
-    --severity) COMPREPLY=($(compgen -W "info warning error" -- "$cur")); return ;;
+    --severity) COMPREPLY=($(compgen -W "info warning error minor major critical" -- "$cur")); return ;;
+    --until) COMPREPLY=(); return ;;
+    --step) COMPREPLY=(); return ;;
+    --counter) COMPREPLY=(); return ;;
+    --by) COMPREPLY=(); return ;;
+    --focus) COMPREPLY=(); return ;;
+    --rule) COMPREPLY=(); return ;;
+    --owner) COMPREPLY=(); return ;;
     --times) COMPREPLY=(); return ;;
     --gap) COMPREPLY=(); return ;;
     --for) COMPREPLY=(); return ;;
@@ -88,12 +113,33 @@ _weft() {
     --misses) COMPREPLY=(); return ;;
     --spread) COMPREPLY=(); return ;;
     --paths) COMPREPLY=(); return ;;
+    --hosts) COMPREPLY=(); return ;;
+    --receivers) COMPREPLY=(); return ;;
+    --load) COMPREPLY=(); return ;;
+    --shift) COMPREPLY=(); return ;;
+    --fan) COMPREPLY=(); return ;;
+    --level) COMPREPLY=(); return ;;
+    --window) COMPREPLY=(); return ;;
+    --on) COMPREPLY=(); return ;;
+    --off) COMPREPLY=(); return ;;
+    --seed) COMPREPLY=(); return ;;
+    --as) COMPREPLY=(); return ;;
+    --drain) COMPREPLY=(); return ;;
+    --symbol) COMPREPLY=(); return ;;
+    --ber) COMPREPLY=(); return ;;
+    --recovery) COMPREPLY=(); return ;;
+    --receive) COMPREPLY=(); return ;;
+    --remote) COMPREPLY=(); return ;;
+    --integrity) COMPREPLY=(); return ;;
+    --overrun) COMPREPLY=(); return ;;
+    --discard) COMPREPLY=(); return ;;
+    --vl15) COMPREPLY=(); return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         w=${COMP_WORDS[i]}
         if [ -n "$skip" ]; then skip=; continue; fi
         case $w in
-        -s | --socket | -f | --fabric | -o | --output | --timeout | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths) skip=1 ;;
+        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --drain | --symbol | --ber | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15) skip=1 ;;
         -*) ;;
         *) words+=("$w") ;;
         esac

@@ -60,6 +60,21 @@ VERBS = [
     (("sm", "remove", "gpu-0008 mlx5_7"), "the subnet manager at gpu-0008 mlx5_7[1] is gone"),
     (("hosts", "on", "--spread", "10ms", "--paths", "0.5"), "every adapter is a Linux host with IPoIB"),
     (("hosts", "off"), "the hosts ask for nothing any more"),
+    (("traffic", "ring", "--load", "80%", "--hosts", "gpu-[0001-0004]"), "traffic 1: ring, 32 senders, 32 flows"),
+    (("traffic", "incast", "--receivers", "gpu-0005:0", "--hosts", "gpu-000[1-3]", "--as", "jam", "--window", "32", "--level", "0", "--seed", "1"),
+     "traffic 2: jam, 24 senders, 24 flows"),
+    (("traffic", "storage", "--receivers=gpu-0008:0", "--hosts=gpu-0007", "--fan", "1", "--on", "2s", "--off", "1s"), "traffic 3: storage, 8 senders, 8 flows, in bursts"),
+    (("traffic", "shift", "--shift", "2"), "traffic 4: shift, 64 senders, 64 flows"),
+    (("traffic", "stop", "2"), "traffic 2 has ended"),
+    (("traffic", "stop"), "all traffic has ended"),
+    (("receiver", "gpu-0003:3", "--drain", "20%"), "the host at gpu-0003 mlx5_3[1] takes 20 % of what its link carries"),
+    (("receiver", "gpu-0003:3", "--drain", "1"), "the host at gpu-0003 mlx5_3[1] takes all that arrives"),
+    (("errors", f"{LEAF}[3]", "--symbol", "3/min", "--recovery=2", "--receive", "1/s", "--remote=1/d", "--integrity", "0", "--overrun", "0", "--discard", "0", "--vl15", "0"),
+     f"{LEAF}[3] receives 180 symbol errors, 2 recoveries, 3600 receive errors, 0.0416667 remote physical errors, 0 integrity errors, 0 buffer overruns, 0 discards, "
+     "0 dropped management packets an hour"),
+    (("errors", f"{LEAF}[3]", "--ber", "1e-13"), f"{LEAF}[3] receives with a bit error ratio of 1e-13"),
+    (("errors", f"{LEAF}[3]", "--symbol", "0", "--recovery", "0", "--receive=0", "--remote=0"),
+     f"{LEAF}[3] receives 0 symbol errors, 0 recoveries, 0 receive errors, 0 remote physical errors an hour"),
     (("loss", "1%"), "1 % of all datagrams are lost, at every device"),
     (("loss", "0"), "no datagrams are lost"),
 ]
@@ -77,8 +92,10 @@ def test_every_verb_is_reached(d):
     """Nothing that the API can do is missing from the command."""
     source = {v["verb"] for v in d.get("/fabrics/default/sim/actions")["items"]}
     words = {"-".join(c[:2]) for c, _ in VERBS} | {"loss"}
-    alias = {"key-set": "m-key", "key-clear": "m-key", "guid-system": "system-guid"}
-    assert source == {alias.get(w, w) for w in words if not w.startswith("loss-")}
+    one_word = {"loss", "receiver", "errors"}
+    alias = {f"traffic-{p}": "traffic-start" for p in ("ring", "incast", "storage", "shift")}
+    alias |= {"key-set": "m-key", "key-clear": "m-key", "guid-system": "system-guid"}
+    assert source == {alias.get(w, w) for w in words if w.split("-")[0] not in one_word} | one_word
 
 
 @pytest.mark.parametrize("command,rc,said", [
@@ -104,6 +121,16 @@ def test_every_verb_is_reached(d):
     (("sm", "remove", "gpu-0001 mlx5_1"), 2, "sm-add"),
     (("sm", "add", "gpu-0001 mlx5_1", "--silent=perhaps"), 2, "yes no"),
     (("loss", "2"), 2, "not a share"),
+    (("traffic", "jam"), 2, "all-to-all"),
+    (("traffic", "ring", "--load", "much"), 2, "not a share"),
+    (("traffic", "ring", "--hosts", "gpu-9999"), 2, "names no adapter"),
+    (("traffic", "stop", "77"), 2, "traffic list"),
+    (("traffic", "list", "3"), 2, "too many words"),
+    (("receiver", "gpu-0003:3"), 2, '"share"'),
+    (("receiver", f"{LEAF}[3]", "--drain", "0"), 2, "switch"),
+    (("errors", f"{LEAF}[3]", "--symbol", "often"), 2, "not a rate"),
+    (("errors", f"{LEAF}[3]"), 2, "which errors"),
+    (("errors", LEAF, "--symbol", "1"), 2, "say which port"),
     (("frobnicate",), 2, '"sim link"'),
 ])
 def test_refusals(d, command, rc, said):
@@ -124,6 +151,19 @@ def test_show(d):
     ok(d.weft("sim", "sm", "remove", "gpu-0007 mlx5_7"))
     wait_for(lambda: "other SM" not in ok(d.weft("status")), "other SM gone")
     assert js(d.weft("sim", "show", "-o", "json"))["managers"] == []
+
+
+def test_traffic(d):
+    """What goes on is listed, and what ports wait for is named."""
+    ok(d.weft("sim", "traffic", "incast", "--hosts", "gpu-[0002-0004]", "--receivers", "gpu-0001:0"))
+    name = rf"^{LEAF} +\d+ +incast +\d+ "
+    wait_for(lambda: re.search(name, ok(d.weft("sim", "traffic", "list")), re.M), "what waits")
+    out = ok(d.weft("sim", "traffic", "list"))
+    assert re.search(r"^\d+ +incast +incast +yes +24 +1 +24 +0 +[\d.]+ GB/s +2[45]\.\d* GB/s", out, re.M), out
+    assert js(d.weft("sim", "traffic", "list", "-o", "json"))[0]["flows"] == 24
+    assert re.search(name, ok(d.weft("sim", "show")), re.M)
+    ok(d.weft("sim", "traffic", "stop"))
+    assert js(d.weft("sim", "traffic", "list", "-o", "json")) == []
 
 
 def test_not_simulated(tmp_path):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be done to a simulated fabric over REST: every verb works on the fabric, refuses in words, and
 // answers as the OpenAPI document says. Seen by the simulator's own views.
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "api/api.h"
 #include "fabric/topogen.h"
 #include "lib/err.h"
+#include "sim/sim_flow.h"
 #include "tests/whole/http.h"
 #include "tests/whole/rig.h"
 
@@ -476,6 +478,78 @@ static void test_managers(void **state)
     whole_again();
 }
 
+static void test_traffic(void **state)
+{
+    uint64_t leaf = guid_of(LEAF);
+    struct sim_flow_view w;
+    struct sim_flow_info i;
+    (void)state;
+    act("{\"verb\": \"traffic-start\", \"pattern\": \"incast\", \"hosts\": \"gpu-[0002-0004]\", "
+        "\"receivers\": \"gpu-0001 mlx5_0\", \"text\": \"one for all\", \"window\": 64, \"seed\": 5}",
+        "one for all, 24 senders, 24 flows");
+    act("{\"verb\": \"traffic-start\", \"pattern\": \"storage\", \"hosts\": \"gpu-0005,gpu-000[6-7]\", "
+        "\"receivers\": \"gpu-0008\", \"fan\": 2, \"load\": 0.5, \"on_seconds\": 1, \"off_seconds\": 2, "
+        "\"level\": 0}",
+        "24 senders, 48 flows, in bursts");
+    act("{\"verb\": \"receiver\", \"node\": \"gpu-0001 mlx5_0\", \"share\": 0.2}", "takes 20 % of what");
+    rig_run(&env.rig, MONO_S);
+    json_t *v = call("GET", "/fabrics/live/sim", NULL, 200);
+    openapi_check(env.doc, answer_schema("/fabrics/{f}/sim", "get"), v, "sim");
+    const json_t *t = json_array_get(json_object_get(v, "traffic"), 0);
+    assert_string_equal(str(t, "pattern"), "incast");
+    assert_int_equal(num(t, "flows"), 24);
+    double got = json_number_value(json_object_get(t, "delivered_bytes_per_second"));
+    assert_true(got > 0.18 * 25e9 && got < 0.22 * 25e9);
+    const json_t *root = json_array_get(json_object_get(v, "roots"), 0);
+    assert_string_equal(str(root, "node"), LEAF);
+    assert_string_equal(str(root, "kind"), "receiver");
+    assert_int_equal(sim_flow_view(env.rig.sim, leaf, (unsigned)num(root, "port"), &w), 0);
+    assert_true(w.held > 0.75 && w.used < 0.25);
+    json_decref(v);
+    act("{\"verb\": \"receiver\", \"node\": \"gpu-0001 mlx5_0\", \"share\": 1}", "all that arrives");
+    act("{\"verb\": \"traffic-stop\", \"id\": 1}", "traffic 1 has ended");
+    refused("{\"verb\": \"traffic-stop\", \"id\": 1}", 404, "traffic list");
+    act("{\"verb\": \"traffic-stop\"}", "all traffic has ended");
+    assert_int_equal(sim_flow_list(env.rig.sim, 0, &i), -ENOENT);
+    refused("{\"verb\": \"traffic-start\", \"pattern\": \"jam\"}", 400, "ring");
+    refused("{\"verb\": \"traffic-start\", \"pattern\": \"ring\", \"hosts\": \"gpu-9999\"}", 400,
+            "names no adapter");
+    refused("{\"verb\": \"traffic-start\", \"pattern\": \"ring\", \"hosts\": \"gpu-0001 mlx5_0\"}", 400,
+            "nobody to send to");
+    refused(
+        "{\"verb\": \"traffic-start\", \"pattern\": \"ring\", \"on_seconds\": 0.00001, \"off_seconds\": 1}",
+        409, "a millisecond");
+    refused("{\"verb\": \"receiver\", \"node\": \"" LEAF "[2]\", \"share\": 0.5}", 400, "switch");
+    whole_again();
+}
+
+static void test_errors(void **state)
+{
+    uint64_t leaf = guid_of(LEAF), v = 0, z = 0;
+    const struct fabric *f = sm_fabric(env.rig.sm);
+    const struct port *p = fabric_port(f, fabric_port_at(f, fabric_by_guid(f, leaf), 3));
+    const struct port *peer = fabric_port(f, p->peer);
+    uint64_t far = fabric_node(f, peer->node)->guid;
+    (void)state;
+    act("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"symbol\": 3600, \"recovery\": 360, \"vl15\": 1}",
+        "receives 3600 symbol errors, 360 recoveries, 1 dropped management packets an hour");
+    rig_run(&env.rig, 100 * MONO_S);
+    assert_int_equal(sim_counter_get(env.rig.sim, leaf, 3, SIM_SYMBOL_ERRORS, &v), 0);
+    assert_true(v > 50 && v < 150);
+    assert_int_equal(sim_counter_get(env.rig.sim, far, peer->num, SIM_SYMBOL_ERRORS, &v), 0);
+    assert_int_equal(v, 0);
+    assert_int_equal(sim_counter_get(env.rig.sim, leaf, 3, SIM_LINK_ERROR_RECOVERY, &v), 0);
+    assert_int_equal(sim_counter_get(env.rig.sim, far, peer->num, SIM_LINK_ERROR_RECOVERY, &z), 0);
+    assert_true(v == z && v > 0);
+    act("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"ber\": 1e-13, \"recovery\": 0, \"vl15\": 0}",
+        "ratio of 1e-13");
+    act("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"ber\": 0}", "ratio of 0");
+    refused("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\"}", 400, "say which errors");
+    refused("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"ber\": 0.5}", 400, "ber");
+    refused("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"ber\": 1e-9, \"symbol\": 5}", 400, "or by");
+    whole_again();
+}
+
 // A fabric that is not simulated, and one action as an event.
 static void test_elsewhere(void **state)
 {
@@ -520,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_nodes),     cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_identity),  cmocka_unit_test(test_keys_and_settings),
         cmocka_unit_test(test_traps),     cmocka_unit_test(test_managers),
+        cmocka_unit_test(test_traffic),   cmocka_unit_test(test_errors),
         cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_every_verb_was_used),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
