@@ -3,6 +3,7 @@
 //
 //   congest.c        samples, hysteresis; identity and grace of trees
 //   congest_ways.c   routes: where a switch sends what comes in over a port
+//   congest_guess.c  what cables carry of which neither end was read
 //   congest_graph.c  who waits for whom: ports, edges, shares; circles
 //   congest_tree.c   roots, kinds, members
 //   congest_show.c   words and levels for people; rails and scalable units
@@ -46,6 +47,7 @@ void congest_tree_free(struct congest_tree *t)
 {
     free((void *)t->member);
     free((void *)t->cycle);
+    free((void *)t->beside);
     free(t);
 }
 
@@ -58,6 +60,7 @@ void congest_free(struct congest *c)
     free(c->tree);
     free(c->in_tree);
     free(c->vertex);
+    free(c->guess);
     free(c->track);
     congest_graph_free(&c->g);
     congest_routes_done(&c->routes);
@@ -72,11 +75,11 @@ static void push(float *window, uint8_t *n, double x)
         ++*n;
 }
 
-// The middle one: as with held and full, two of three decide.
+// The middle one: as with held and full, two of three decide. Of fewer the newest.
 static float middle(const float *w, unsigned n)
 {
     if (n < 3)
-        return n == 2 ? (w[0] + w[1]) / 2 : n == 1 ? w[0] : NAN;
+        return n ? w[0] : NAN;
     return fmaxf(fminf(w[0], w[1]), fminf(fmaxf(w[0], w[1]), w[2]));
 }
 
@@ -108,6 +111,7 @@ static void track_room(struct congest *c, uint32_t num)
         return;
     c->track = xreallocarray(c->track, num, sizeof(*c->track));
     c->vertex = xreallocarray(c->vertex, num, sizeof(*c->vertex));
+    c->guess = xreallocarray(c->guess, num, sizeof(*c->guess));
     c->in_tree = xreallocarray(c->in_tree, num, sizeof(*c->in_tree));
     for (uint32_t i = c->num; i < num; i++) {
         c->track[i] =
@@ -139,7 +143,7 @@ static void track_used(struct congest *c, const struct tele_table *t, const stru
         k->used_age = 0;
         return;
     }
-    if (peer < t->num && !isnan(seen[peer].rcv) && isnan(seen[slot].xmit)) {
+    if (peer < t->num && !isnan(seen[peer].rcv)) {
         at = read_at(t, peer, TELE_RCV_DATA);
         if (at != k->far_at) {
             push(k->used, &k->num_used, seen[peer].rcv);
@@ -165,6 +169,9 @@ static void track_port(struct congest *c, const struct tele_table *t, const stru
     track_used(c, t, seen, slot);
     k->is_held = judge(k->held, k->num_held, k->is_held, c->o.held_on, c->o.held_off) && k->num_held;
     k->is_full = judge(k->used, k->num_used, k->is_full, c->o.full, c->o.full - 0.05) && k->num_used;
+    // Too few samples to say that it is so, enough to take it for the cause of what others show.
+    k->may_hold = k->is_held || (k->num_held && k->num_held < 3 && k->held[0] >= c->o.held_on);
+    k->may_fill = k->is_full || (k->num_used && k->num_used < 3 && k->used[0] >= c->o.full);
     k->h = middle(k->held, k->num_held);
     k->u = middle(k->used, k->num_used);
     k->lost_bps = isnan(k->h) ? 0 : k->h * (float)tele_capacity(t, slot);
@@ -247,6 +254,7 @@ void congest_feed(struct congest *c, const struct tele_table *t, const struct fa
     congest_routes_set(&c->routes, t, tables, groups);
     track_all(c, t);
     c->t = t;
+    congest_guess(c);
     congest_graph_make(c);
     struct congest_tree **trees;
     uint32_t n = congest_trees_make(c, &trees);

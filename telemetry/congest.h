@@ -59,6 +59,8 @@ struct congest_tree {
     uint32_t num_adapters; // host ports among members: senders that may be held up
     const uint32_t *cycle; // DEADLOCK: slots of the circle
     uint32_t num_cycle;
+    const uint32_t *beside; // slots of its siblings that are full too: the same cause, no trees of their own
+    uint32_t num_beside;
 };
 
 struct congest *congest_new(const struct congest_opts *o); // NULL: defaults

@@ -72,7 +72,7 @@ static uint32_t vertex_add(struct congest *c, uint32_t slot, enum congest_vertex
         .end = congest_switch_behind(&c->routes, c->t, slot) == ID_NONE,
         .h = k->h,
         .u = k->u,
-        .lost = type == VERTEX_HELD ? k->lost_bps : 0,
+        .lost = k->is_held ? k->lost_bps : 0,
         .order = ID_NONE,
     };
     return c->vertex[slot] = g->num_v++;
@@ -90,39 +90,63 @@ static void edge_add(struct congest_graph *g, uint32_t from, uint32_t to)
     g->v[from].num_edges++;
 }
 
-static bool leads_by(struct congest *c, uint32_t slot, unsigned num)
+// Who sends into a switch, and may send on by a port of it.
+struct feeder {
+    double rate, part; // bytes/s; of these to the port, when they go where everybody's do
+    bool waits, unknown;
+};
+
+static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to, struct feeder *ret)
 {
-    const struct congest_ways *w = congest_ways(&c->routes, c->t, slot);
-    for (uint32_t i = 0; w && i < w->num; i++)
-        if (w->way[i].num == num)
-            return true;
-    return false;
+    uint32_t own = congest_slot_at(&c->routes, sw, num),
+             in = own == TELE_SLOT_NONE ? own : c->t->port[own].peer;
+    if (in >= c->t->num || num == c->t->port[to].num || !c->t->port[in].up)
+        return false;
+    const struct congest_track *k = &c->track[in];
+    const struct congest_ways *w = congest_ways(&c->routes, c->t, in);
+    double used = isnan(k->u) ? 1 - (isnan(k->h) ? 0 : k->h) : k->u, all = 0, here = 0;
+    for (uint32_t i = 0; w && i < w->num; i++) {
+        uint32_t out = congest_slot_at(&c->routes, sw, w->way[i].num);
+        double x = out == TELE_SLOT_NONE || isnan(c->track[out].u) ? 0.5 : c->track[out].u;
+        all += x;
+        here += out == to ? x : 0;
+    }
+    *ret =
+        (struct feeder){.rate = used * tele_capacity(c->t, in), .waits = k->may_hold, .unknown = isnan(k->h)};
+    ret->part = all > 0 ? ret->rate * here / all : 0;
+    return here > 0;
 }
 
-// Share of a full port's bytes that can come from ports that wait, or of which it is not known.
+// Share of a full port's bytes that is as it must be when it holds others up: from ports that wait, or may;
+// from those that do not, no more than one that waits gets, since all are served in turn.
 static float balance(struct congest *c, uint32_t slot)
 {
     uint32_t sw = congest_switch_of(&c->routes, c->t, slot);
     if (sw == ID_NONE)
         return 0; // an adapter that sends all it can
     const struct node *n = fabric_switch(c->routes.fabric, sw);
-    double waiting = 0, out = c->track[slot].u * tele_capacity(c->t, slot);
-    for (unsigned i = 1; i <= n->num_ports; i++) {
-        uint32_t in = congest_slot_at(&c->routes, sw, i);
-        in = in == TELE_SLOT_NONE ? in : c->t->port[in].peer;
-        if (in >= c->t->num || i == c->t->port[slot].num)
-            continue;
-        const struct congest_track *k = &c->track[in];
-        double used = isnan(k->u) ? 1 - (isnan(k->h) ? 0 : k->h) : k->u;
-        if ((k->is_held && leads_by(c, in, c->t->port[slot].num)) || isnan(k->h))
-            waiting += used * tele_capacity(c->t, in);
-    }
-    return out > 0 ? (float)fmin(1, waiting / out) : 0;
+    double sum = 0, most = 0, out = c->track[slot].u * tele_capacity(c->t, slot);
+    struct feeder f;
+    for (unsigned i = 1; i <= n->num_ports; i++)
+        if (feeder_at(c, sw, i, slot, &f) && (f.waits || f.unknown)) {
+            sum += f.rate;
+            most = fmax(most, f.waits ? f.rate : f.part);
+        }
+    for (unsigned i = 1; i <= n->num_ports; i++)
+        if (feeder_at(c, sw, i, slot, &f) && !f.waits && !f.unknown)
+            sum += fmin(f.part, most);
+    return out > 0 ? (float)fmin(1, sum / out) : 0;
 }
 
 static bool is_unread(const struct congest *c, uint32_t slot)
 {
     return isnan(c->track[slot].h);
+}
+
+// Time in which nobody else's packets get through a port that waits: it waits, or sends those of others.
+static double blocked(float h, float u)
+{
+    return isnan(u) ? 1 : fmin(1, h + u);
 }
 
 // What those that were read explain of the time that v waits.
@@ -134,10 +158,10 @@ static double add_read(struct congest *c, uint32_t v, const struct congest_ways 
         if (to == TELE_SLOT_NONE)
             continue;
         const struct congest_track *k = &c->track[to];
-        if (k->is_held) {
+        if (k->may_hold) {
             edge_add(&c->g, v, vertex_add(c, to, VERTEX_HELD));
-            bound += k->h;
-        } else if (k->is_full) {
+            bound += blocked(k->h, k->u);
+        } else if (k->may_fill) {
             bool is_new = c->vertex[to] == ID_NONE;
             uint32_t x = vertex_add(c, to, VERTEX_FULL);
             if (x != ID_NONE && is_new)
@@ -157,7 +181,7 @@ static void add_unread(struct congest *c, uint32_t v, const struct congest_ways 
 {
     for (uint32_t i = 0; w && i < w->num; i++) {
         uint32_t to = congest_slot_at(&c->routes, sw, w->way[i].num);
-        if (to != TELE_SLOT_NONE && is_unread(c, to) && !c->track[to].is_full)
+        if (to != TELE_SLOT_NONE && is_unread(c, to) && !c->track[to].may_fill)
             edge_add(&c->g, v, vertex_add(c, to, VERTEX_UNREAD));
     }
 }
@@ -434,14 +458,17 @@ static float fit_routes(struct congest *c, uint32_t v, uint32_t *mark)
     return all > 0 ? (float)(led / all) : 1;
 }
 
-// A port that received nothing has nobody waiting for it, most often.
+// How likely a port of which only this is known holds others up, against others like it. A cable that is full
+// does more often than not; a host that takes too little is rare; one that is sent nothing has nobody
+// waiting.
 static float fit_used(const struct congest *c, const struct congest_vertex *x)
 {
-    if (isnan(x->u))
-        return x->end ? 0.5F : 0.3F;
+    float used = isnan(x->u) ? c->guess[x->slot] : x->u;
     if (x->end)
-        return x->u > 0 ? 1 : 0.1F;
-    return (float)(x->u >= c->o.full ? 1 : congest_pressure(x->u) + PRIOR);
+        return isnan(used) || used > 0.001F ? 0.2F : 0.01F;
+    if (isnan(used))
+        return 0.1F;
+    return (float)fmax(PRIOR, used >= c->o.full - 0.05 ? 1 : congest_pressure(used));
 }
 
 static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
@@ -472,7 +499,7 @@ static void share_out(struct congest_graph *g, struct congest_vertex *x, double 
             continue;
         press += y->press;
         fit += y->type == VERTEX_UNREAD ? y->fit : 0;
-        bound += y->type == VERTEX_HELD ? y->h : y->type == VERTEX_FULL ? y->balance : 0;
+        bound += y->type == VERTEX_HELD ? blocked(y->h, y->u) : y->type == VERTEX_FULL ? y->balance : 0;
     }
     double covered = h > 0 ? fmin(1, bound / h) : 1;
     for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++) {
@@ -493,7 +520,8 @@ static void share_out(struct congest_graph *g, struct congest_vertex *x, double 
 static void finish_held(struct congest *c, struct congest_vertex *x)
 {
     struct congest_graph *g = &c->g;
-    x->press = (float)fmax(x->h, x->u >= c->o.full ? congest_pressure(x->u) : 0);
+    // In the time that is left to it it is as busy as that.
+    x->press = (float)fmax(x->h, congest_pressure(x->u / fmax(1 - x->h, 0.01)));
     if (x->stuck) {
         x->self = x->num_edges && g->e[x->edge].to != ID_NONE ? 0 : 1;
         if (!(x->self > 0))

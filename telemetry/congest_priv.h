@@ -14,8 +14,9 @@ struct congest_track {                                  // of a slot, over sweep
     float held[CONGEST_SAMPLES], used[CONGEST_SAMPLES]; // newest first
     uint8_t num_held, num_used;
     uint8_t held_age, used_age; // sweeps since the newest sample; CONGEST_NEVER: none that counts
-    bool is_held, is_full;
-    float h, u; // the middle ones; NAN: not known
+    bool is_held, is_full;      // two samples of three say so
+    bool may_hold, may_fill;    // … or as many as there are
+    float h, u;                 // the middle ones; NAN: not known
     float lost_bps;
 };
 
@@ -107,6 +108,7 @@ struct congest {
     uint32_t num;
     const struct tele_table *t; // during a feed only
     uint32_t *vertex;           // [slot], ID_NONE; of the last feed's graph
+    float *guess;               // [slot]: used share where neither end tells it; NAN: it is told
     struct congest_graph g;
     struct congest_tree **tree; // shown: those of this feed and those in their grace
     uint32_t num_trees;
@@ -117,6 +119,7 @@ struct congest {
 
 // Mean queue of a server that is busy so much (M/D/1), of that at 99 %: 0..1.
 double congest_pressure(double used);
+void congest_guess(struct congest *c);
 void congest_graph_make(struct congest *c);
 void congest_graph_free(struct congest_graph *g);
 // Trees of the graph, most lost bandwidth first; malloc'd, as are their members; without identity.

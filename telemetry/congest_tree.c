@@ -28,6 +28,8 @@ struct upstream {
 struct candidate {
     uint32_t root, num;
     struct upstream *up;
+    bool taken;
+    uint32_t *beside, num_beside; // vertices
 };
 
 static int by_order(const void *a, const void *b)
@@ -107,14 +109,12 @@ static uint32_t candidates(const struct congest_graph *g, struct candidate *ret)
 
 // --- kinds ---
 
-static unsigned lanes_of(uint8_t width)
+static uint8_t widest(uint8_t widths)
 {
-    static const struct {
-        uint8_t code, lanes;
-    } rows[] = {{8, 12}, {4, 8}, {2, 4}, {16, 2}, {1, 1}};
-    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (width & rows[i].code)
-            return rows[i].code;
+    static const uint8_t order[] = {8, 4, 2, 16, 1}; // 12x, 8x, 4x, 2x, 1x
+    for (unsigned i = 0; i < sizeof(order); i++)
+        if (widths & order[i])
+            return order[i];
     return 0;
 }
 
@@ -123,56 +123,72 @@ static uint8_t top_bit(uint8_t x)
     return x ? (uint8_t)(1U << (31 - __builtin_clz(x))) : 0;
 }
 
-// Below what both ends can; what they can is known only where somebody has read it.
+// What both ends can, as far as they say; devices name widths that their connector does not have.
+static uint32_t best_mbps(const struct fabric *f, uint32_t port)
+{
+    const struct port_attrs *a = &f->port[port].a, *z = &f->port[f->port[port].peer.i].a;
+    struct port_attrs best = *a;
+    best.fdr10 = 0;
+    best.width_active = widest(a->width_supported & z->width_supported);
+    best.speed_ext_active = top_bit(a->speed_ext_supported & z->speed_ext_supported);
+    best.speed_active = top_bit(a->speed_supported & z->speed_supported);
+    return port_rate_mbps(&best);
+}
+
+// Below what both ends can, and below what most cables like it of the same switch do.
 static bool is_slow(const struct fabric *f, uint32_t port)
 {
     if (!f || port >= f->num_ports || !port_valid(f->port[port].peer))
         return false;
-    const struct port_attrs *a = &f->port[port].a, *z = &f->port[f->port[port].peer.i].a;
-    struct port_attrs best = *a;
-    best.fdr10 = 0;
-    best.width_active = (uint8_t)lanes_of(a->width_supported & z->width_supported);
-    best.speed_ext_active = top_bit(a->speed_ext_supported & z->speed_ext_supported);
-    best.speed_active = top_bit(a->speed_supported & z->speed_supported);
-    uint32_t can = port_rate_mbps(&best), does = port_rate_mbps(a);
-    return can && does && does < can;
-}
-
-struct siblings {
-    double sum;
-    uint32_t num;
-};
-
-static void sibling_add(const struct congest *c, uint32_t slot, uint32_t root, struct siblings *s)
-{
-    if (slot >= c->t->num || slot == root || isnan(c->track[slot].u))
-        return;
-    s->sum += c->track[slot].u;
-    s->num++;
+    const struct node *n = fabric_node(f, f->port[port].node), *peer = fabric_peer_node(f, &f->port[port]);
+    uint32_t does = port_rate_mbps(&f->port[port].a), faster = 0, others = 0;
+    if (n->type != NODE_SWITCH || !does || best_mbps(f, port) <= does)
+        return false;
+    for (unsigned i = 1; i <= n->num_ports; i++) {
+        const struct port *p = &f->port[n->first_port + i];
+        const struct node *z = fabric_peer_node(f, p);
+        if (!z || n->first_port + i == port || (z->type == NODE_SWITCH) != (peer->type == NODE_SWITCH))
+            continue;
+        others++;
+        faster += port_rate_mbps(&p->a) > does;
+    }
+    return others == 0 || faster * 2 > others;
 }
 
 // Ports that could carry the same: up, other ports of the switch to that tier; down, other ports into the
-// same switch from that tier; without tiers, parallel cables.
-static double siblings_used(const struct congest *c, uint32_t root)
+// same switch from that tier; without tiers, parallel cables. At most `room`; how many.
+static uint32_t siblings(const struct congest *c, uint32_t root, uint32_t *ret, uint32_t room)
 {
     const struct congest_routes *r = &c->routes;
-    uint32_t a = congest_switch_of(r, c->t, root), b = congest_switch_behind(r, c->t, root);
-    struct siblings s = {0};
+    uint32_t a = congest_switch_of(r, c->t, root), b = congest_switch_behind(r, c->t, root), num = 0;
     if (a == ID_NONE || b == ID_NONE)
-        return NAN;
+        return 0;
     const struct node *na = fabric_switch(r->fabric, a), *nb = fabric_switch(r->fabric, b);
     bool tiers = na->tier != TIER_NONE && nb->tier != TIER_NONE, down = tiers && nb->tier < na->tier;
     const struct node *at = down ? nb : na, *other = down ? na : nb;
-    for (unsigned i = 1; i <= at->num_ports; i++) {
+    for (unsigned i = 1; i <= at->num_ports && num < room; i++) {
         uint32_t slot = congest_slot_at(r, at->sw, i), far = slot < c->t->num ? c->t->port[slot].peer : slot;
         uint32_t peer = slot < c->t->num ? congest_switch_behind(r, c->t, slot) : ID_NONE;
-        if (peer == ID_NONE)
+        if (peer == ID_NONE || far >= c->t->num)
             continue;
         const struct node *p = fabric_switch(r->fabric, peer);
-        if (tiers ? p->tier == other->tier : p == other)
-            sibling_add(c, down ? far : slot, root, &s);
+        uint32_t x = down ? far : slot;
+        if (x != root && (tiers ? p->tier == other->tier : p == other))
+            ret[num++] = x;
     }
-    return s.num ? s.sum / s.num : NAN;
+    return num;
+}
+
+static double siblings_used(const struct congest *c, uint32_t root)
+{
+    uint32_t slot[SWITCH_MAX_PORTS], num = siblings(c, root, slot, SWITCH_MAX_PORTS), known = 0;
+    double sum = 0;
+    for (uint32_t i = 0; i < num; i++)
+        if (!isnan(c->track[slot[i]].u)) {
+            sum += c->track[slot[i]].u;
+            known++;
+        }
+    return known ? sum / known : NAN;
 }
 
 // What feeds a port, in bytes/s, as far as its waits end there.
@@ -211,6 +227,66 @@ static enum congest_kind kind_of(const struct congest *c, const struct candidate
     if (v->u < c->o.full)
         return CONGEST_UNCLEAR;
     return siblings < SPARE ? CONGEST_IMBALANCE : CONGEST_OVERSUBSCRIBED;
+}
+
+// --- cables that are full together ---
+
+static bool was_root(const struct congest *c, uint32_t vertex)
+{
+    for (uint32_t i = 0; i < c->num_trees; i++)
+        if (c->tree[i]->root == c->g.v[vertex].slot)
+            return true;
+    return false;
+}
+
+// x explains what y does as well; y is nothing by itself any more.
+static void join(const struct congest *c, struct candidate *x, struct candidate *y, uint32_t *place)
+{
+    for (uint32_t i = 0; i < x->num; i++)
+        place[x->up[i].vertex] = i;
+    x->up = xreallocarray(x->up, x->num + y->num, sizeof(*x->up));
+    for (uint32_t i = 0; i < y->num; i++) {
+        uint32_t *at = &place[y->up[i].vertex];
+        if (*at == ID_NONE) {
+            *at = x->num;
+            x->up[x->num++] = y->up[i];
+            continue;
+        }
+        struct upstream *u = &x->up[*at];
+        u->share += y->up[i].share;
+        u->depth = u->depth < y->up[i].depth ? u->depth : y->up[i].depth;
+    }
+    for (uint32_t i = 0; i < x->num; i++)
+        place[x->up[i].vertex] = ID_NONE;
+    x->beside = xreallocarray(x->beside, x->num_beside + 1, sizeof(*x->beside));
+    x->beside[x->num_beside++] = y->root;
+    if (was_root(c, y->root) && !was_root(c, x->root)) { // it keeps its name
+        x->beside[x->num_beside - 1] = x->root;
+        x->root = y->root;
+    }
+    y->taken = true;
+}
+
+// Full siblings are one cause: all of them together carry less than is sent.
+static void join_siblings(const struct congest *c, struct candidate *x, uint32_t n)
+{
+    uint32_t *place = xmalloc((c->g.num_v + 1) * sizeof(*place));
+    memset(place, 0xff, (c->g.num_v + 1) * sizeof(*place));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct congest_vertex *v = &c->g.v[x[i].root];
+        uint32_t slot[SWITCH_MAX_PORTS], num = 0;
+        if (!x[i].taken && !v->end && v->u >= c->o.full)
+            num = siblings(c, v->slot, slot, SWITCH_MAX_PORTS);
+        for (uint32_t k = i + 1; k < n && num; k++) {
+            const struct congest_vertex *y = &c->g.v[x[k].root];
+            bool beside = false;
+            for (uint32_t m = 0; m < num && !x[k].taken && y->u >= c->o.full; m++)
+                beside |= slot[m] == y->slot;
+            if (beside)
+                join(c, &x[i], &x[k], place);
+        }
+    }
+    free(place);
 }
 
 // --- members ---
@@ -282,10 +358,7 @@ static double gain(const struct congest *c, const struct candidate *x, const dou
     double sum = 0;
     for (uint32_t i = 0; i < x->num; i++)
         sum += left[x->up[i].vertex] * x->up[i].share;
-    for (uint32_t i = 0; i < c->num_trees; i++)
-        if (c->tree[i]->root == c->g.v[x->root].slot)
-            return sum * KEEP;
-    return sum;
+    return was_root(c, x->root) ? sum * KEEP : sum;
 }
 
 // What it explains most of is its own; of other waits its share.
@@ -314,6 +387,15 @@ static void set_cycle(const struct congest *c, struct congest_tree *t)
     t->num_cycle = c->g.num_cycle;
 }
 
+static void set_beside(const struct congest *c, const struct candidate *x, struct congest_tree *t)
+{
+    uint32_t *slot = xcalloc(x->num_beside + 1, sizeof(*slot));
+    for (uint32_t i = 0; i < x->num_beside; i++)
+        slot[i] = c->g.v[x->beside[i]].slot;
+    t->beside = slot;
+    t->num_beside = x->num_beside;
+}
+
 // second: the one that would come next, had this one not been taken; NULL.
 static struct congest_tree *make_tree(const struct congest *c, const struct candidate *x, double taken,
                                       const struct candidate *second)
@@ -329,6 +411,7 @@ static struct congest_tree *make_tree(const struct congest *c, const struct cand
     t->siblings_used = siblings_used(c, v->slot);
     t->second_root = TELE_SLOT_NONE;
     set_members(c, x, t);
+    set_beside(c, x, t);
     t->kind = kind_of(c, x, t->siblings_used);
     bool seen = t->kind == CONGEST_DEADLOCK || (v->type == VERTEX_HELD && v->end);
     if (t->explained < CLEAR && !seen)
@@ -346,7 +429,7 @@ static struct candidate *best_of(const struct congest *c, struct candidate *x, u
     struct candidate *best = NULL;
     double most = 0;
     for (uint32_t i = 0; i < n; i++) {
-        double g = &x[i] == but || !may_be_root(&c->g.v[x[i].root]) ? 0 : gain(c, &x[i], left);
+        double g = &x[i] == but || x[i].taken || !may_be_root(&c->g.v[x[i].root]) ? 0 : gain(c, &x[i], left);
         if (g > most) {
             most = g;
             best = &x[i];
@@ -371,19 +454,23 @@ uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
     uint32_t n = candidates(&c->g, x), num = 0;
     for (uint32_t i = 0; i < c->g.num_v; i++)
         left[i] = c->g.v[i].lost;
+    join_siblings(c, x, n);
     for (uint32_t i = 0; i < n; i++) {
         struct candidate *best = best_of(c, x, n, left, NULL);
         if (!best || gain(c, best, left) < NOTABLE * c->g.lost)
             break;
         struct candidate *second = best_of(c, x, n, left, best);
+        best->taken = true;
         struct congest_tree *t = make_tree(c, best, take(best, left), second);
         if (worth_showing(c, t))
             tree[num++] = t;
         else
             congest_tree_free(t);
     }
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         free(x[i].up);
+        free(x[i].beside);
+    }
     free(x);
     free(left);
     *ret = tree;

@@ -122,11 +122,8 @@ static void count(struct congest_rig *r, uint32_t slot, enum tele_counter k, dou
 {
     size_t v = (size_t)slot * TELE_COUNTERS + k, g = (size_t)slot * TELE_GROUPS + tele_rows[k].group;
     bool again = r->t.have[slot] >> k & 1;
-    if (!read) {
-        r->t.have[slot] &= ~(1ULL << k);
-        r->t.had[slot] &= ~(1ULL << k);
+    if (!read) // what was read stays
         return;
-    }
     r->t.before[v] = r->t.value[v];
     r->t.value[v] += (uint64_t)units;
     if (again)

@@ -308,13 +308,13 @@ static void test_slow_link(void **state)
     uint32_t root = full_trunk(&r, 0.2);
     struct builder *b = builder_from(r.f);
     uint32_t port = r.t.port[root].port;
-    for (unsigned i = 0; i < 2; i++) {
-        struct port_attrs a = {.width_active = 1,
+    for (uint32_t p = 0; p < r.f->num_ports; p++) {
+        bool slow = p == port || r.f->port[p].peer.i == port;
+        struct port_attrs a = {.width_active = slow ? 1 : 2,
                                .width_supported = 3,
                                .speed_ext_active = 4,
                                .speed_ext_supported = 6,
                                .state = PORT_ACTIVE};
-        uint32_t p = i ? r.f->port[port].peer.i : port;
         a.lid = r.f->port[p].a.lid;
         builder_port(b, r.f->port[p].node, r.f->port[p].num, &a);
     }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_congest [--runs N] [--seed N] [--scenario N] [--missing N] [--verbose] [--json]: roots of congestion
+// found on random fabrics, against what the simulation of credits saw.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/whole/congest_runs.h"
+
+struct tally {
+    unsigned runs, tried, right, named, kind, degraded;
+    int64_t feed_ns;
+};
+
+static void cell(enum runs_scenario s, enum runs_missing m, unsigned runs, uint64_t seed, struct tally *t)
+{
+    for (uint64_t i = 0; t->runs < runs && t->tried < runs * 20; i++, t->tried++) {
+        struct runs_result r;
+        runs_one(s, m, seed * 1000003 + i, &r);
+        if (!r.came_off)
+            continue;
+        t->runs++;
+        t->right += r.right;
+        t->named += r.named;
+        t->kind += r.right && r.got == r.want;
+        t->degraded += r.degraded;
+        t->feed_ns = r.feed_ns > t->feed_ns ? r.feed_ns : t->feed_ns;
+        if (runs_verbose && !r.right)
+            printf("  %s, %s, run %llu: %s; %u ports, %u held; want %s got %s\n", runs_scenario_name(s),
+                   runs_missing_name(m), (unsigned long long)i, r.text, r.ports, r.held,
+                   congest_kind_name(r.want), congest_kind_name(r.got));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    unsigned runs = 100, only_s = RUNS_SCENARIOS, only_m = RUNS_MISSING;
+    uint64_t seed = 1;
+    bool json = false;
+    for (int i = 1; i < argc; i++) {
+        const char *v = i + 1 < argc ? argv[i + 1] : "0";
+        if (strcmp(argv[i], "--runs") == 0)
+            runs = (unsigned)atoi(v);
+        else if (strcmp(argv[i], "--seed") == 0)
+            seed = (uint64_t)atoll(v);
+        else if (strcmp(argv[i], "--scenario") == 0)
+            only_s = (unsigned)atoi(v);
+        else if (strcmp(argv[i], "--missing") == 0)
+            only_m = (unsigned)atoi(v);
+        else if (strcmp(argv[i], "--verbose") == 0)
+            runs_verbose = true;
+        else if (strcmp(argv[i], "--json") == 0)
+            json = true;
+    }
+    const char *comma = "";
+    printf("%s", json ? "[" : "");
+    for (unsigned s = 0; s < RUNS_SCENARIOS; s++)
+        for (unsigned m = 0; m < RUNS_MISSING; m++) {
+            if ((only_s < RUNS_SCENARIOS && s != only_s) || (only_m < RUNS_MISSING && m != only_m))
+                continue;
+            struct tally t = {0};
+            cell((enum runs_scenario)s, (enum runs_missing)m, runs, seed, &t);
+            if (json)
+                printf("%s\n {\"scenario\": \"%s\", \"missing\": \"%s\", \"runs\": %u, \"right\": %u, "
+                       "\"kind\": %u, "
+                       "\"feed_ms\": %.3f}",
+                       comma, runs_scenario_name((enum runs_scenario)s),
+                       runs_missing_name((enum runs_missing)m), t.runs, t.right, t.kind,
+                       (double)t.feed_ns / 1e6);
+            else
+                printf("%-22s %-22s runs %3u of %3u  right %5.1f %%  kind %5.1f %%  named %u  degraded %u  "
+                       "feed %.2f ms\n",
+                       runs_scenario_name((enum runs_scenario)s), runs_missing_name((enum runs_missing)m),
+                       t.runs, t.tried, 100.0 * t.right / (t.runs ? t.runs : 1),
+                       100.0 * t.kind / (t.runs ? t.runs : 1), t.named, t.degraded, (double)t.feed_ns / 1e6);
+            fflush(stdout);
+            comma = ",";
+        }
+    printf("%s", json ? "\n]\n" : "");
+    return 0;
+}

@@ -1,0 +1,773 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/whole/congest_runs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fabric/builder.h"
+#include "fabric/topogen.h"
+#include "lib/err.h"
+#include "lib/loop.h"
+#include "lib/rng.h"
+#include "lib/xalloc.h"
+#include "routing/route.h"
+#include "sim/sim.h"
+#include "sim/sim_flow.h"
+#include "telemetry/rate.h"
+
+#define SWEEP (10 * MONO_S)
+#define STEPS 20 // of a sweep: ports are read one after the other
+
+bool runs_verbose;
+
+struct run {
+    struct rng rng;
+    struct loop *loop;
+    const struct fabric *f;
+    struct fabric_tables *tables;
+    struct sim *sim;
+    uint32_t *host, hosts; // port indices of adapters
+    uint32_t narrow;       // port whose cable runs at a quarter of its width; ID_NONE
+    // counters
+    struct tele_table t;
+    uint64_t *raw; // [slot * 3]: last readings of the three counters
+    bool *never;
+    enum runs_missing missing;
+    struct congest *c;
+    struct runs_result *ret;
+};
+
+const char *runs_scenario_name(enum runs_scenario s)
+{
+    static const char *const name[] = {"slow receiver", "incast",    "oversubscribed trunk",
+                                       "imbalance",     "slow link", "none"};
+    return name[s];
+}
+
+const char *runs_missing_name(enum runs_missing m)
+{
+    static const char *const name[] = {"all read", "30 % never", "30 % time out", "15 % never 15 % late",
+                                       "30 % of devices"};
+    return name[m];
+}
+
+static unsigned between(struct run *r, unsigned a, unsigned z)
+{
+    return a + rng_below(&r->rng, z - a + 1);
+}
+
+static double share(struct run *r, double a, double z)
+{
+    return a + (z - a) * rng_double(&r->rng);
+}
+
+// --- fabrics ---
+
+static struct port_attrs attrs(unsigned speed_ext)
+{
+    return (struct port_attrs){.state = PORT_INIT,
+                               .phys_state = 5,
+                               .width_active = 2,
+                               .width_supported = 3,
+                               .width_enabled = 3,
+                               .speed_active = 4,
+                               .speed_supported = 7,
+                               .speed_enabled = 7,
+                               .speed_ext_active = (uint8_t)speed_ext,
+                               .speed_ext_supported = (uint8_t)(2 * speed_ext - 1),
+                               .speed_ext_enabled = (uint8_t)(2 * speed_ext - 1),
+                               .mtu_cap = 5,
+                               .mtu_active = 5,
+                               .vl_cap = 4,
+                               .vl_oper = 4};
+}
+
+static node_id node(struct builder *b, enum node_type type, unsigned ports, const char *name, unsigned ext)
+{
+    static uint64_t guid;
+    guid += 0x100;
+    struct node_attrs a = {.guid = 0x10000 + guid,
+                           .sys_guid = 0x10000 + guid,
+                           .type = type,
+                           .num_ports = (uint8_t)ports,
+                           .lft_cap = type == NODE_SWITCH ? LID_UCAST_MAX : 0};
+    struct port_attrs p = attrs(ext);
+    node_id id;
+    builder_node(b, &a, name, strlen(name), &id, NULL);
+    for (unsigned i = 1; i <= ports; i++)
+        builder_port(b, id, i, &p);
+    if (type == NODE_CA)
+        builder_port_guid(b, id, 1, a.guid + 1);
+    else
+        builder_port_guid(b, id, 0, a.guid);
+    return id;
+}
+
+// Two levels of any shape.
+static const struct fabric *two_levels(struct run *r)
+{
+    unsigned leaves = between(r, 2, 10), spines = between(r, 2, 6), per = between(r, 1, 2),
+             hosts = between(r, 4, 16);
+    unsigned ext = rng_below(&r->rng, 2) ? 4 : 8;
+    struct builder *b = builder_new();
+    node_id spine[8];
+    char name[40];
+    for (unsigned s = 0; s < spines; s++) {
+        snprintf(name, sizeof(name), "spine-%02u", s);
+        spine[s] = node(b, NODE_SWITCH, leaves * per, name, ext);
+    }
+    for (unsigned l = 0; l < leaves; l++) {
+        snprintf(name, sizeof(name), "leaf-%02u", l);
+        node_id leaf = node(b, NODE_SWITCH, hosts + spines * per, name, ext);
+        for (unsigned h = 0; h < hosts; h++) {
+            snprintf(name, sizeof(name), "host-%02u-%02u mlx5_0", l, h);
+            builder_link(b, leaf, 1 + h, node(b, NODE_CA, 1, name, ext), 1);
+        }
+        for (unsigned s = 0; s < spines; s++)
+            for (unsigned k = 0; k < per; k++)
+                builder_link(b, leaf, 1 + hosts + s * per + k, spine[s], 1 + l * per + k);
+    }
+    return builder_seal(b, 1, NULL);
+}
+
+// Switches and cables anywhere.
+static const struct fabric *irregular(struct run *r)
+{
+    unsigned n = between(r, 4, 16), extra = between(r, n / 2, 2 * n), hosts = between(r, 3, 6),
+             used[16] = {0};
+    struct builder *b = builder_new();
+    node_id sw[16];
+    char name[40];
+    for (unsigned i = 0; i < n + extra; i++) {
+        unsigned a = i < n ? i : rng_below(&r->rng, n), z = rng_below(&r->rng, i < n ? i + 1 : n);
+        if (i < n) {
+            snprintf(name, sizeof(name), "sw-%02u", i);
+            sw[i] = node(b, NODE_SWITCH, 40, name, 4);
+        }
+        if (a != z && used[a] < 30 && used[z] < 30)
+            builder_link(b, sw[a], ++used[a], sw[z], ++used[z]);
+    }
+    for (unsigned i = 0; i < n; i++)
+        for (unsigned h = 0; h < hosts; h++) {
+            snprintf(name, sizeof(name), "host-%02u-%02u mlx5_0", i, h);
+            builder_link(b, sw[i], ++used[i], node(b, NODE_CA, 1, name, 4), 1);
+        }
+    return builder_seal(b, 1, NULL);
+}
+
+static const struct fabric *named_fabric(struct run *r)
+{
+    static const char *const name[] = {"rail-64",  "rail-128",  "rail-256", "ft3-8-4",   "ft3-8-8",
+                                       "ft3-12-6", "ft3-12-12", "ft3-16-4", "superpod-1"};
+    unsigned kind = rng_below(&r->rng, 10);
+    if (kind < 4)
+        return two_levels(r);
+    if (kind < 5)
+        return irregular(r);
+    struct err e = {0};
+    return topogen_make(name[rng_below(&r->rng, sizeof(name) / sizeof(name[0]))], &e);
+}
+
+static bool between_switches(const struct fabric *f, uint32_t p)
+{
+    const struct node *z = fabric_peer_node(f, &f->port[p]);
+    return fabric_node(f, f->port[p].node)->type == NODE_SWITCH && z && z->type == NODE_SWITCH;
+}
+
+// Cables that are dead, adapters that are off.
+static void damage(struct run *r)
+{
+    unsigned percent = rng_below(&r->rng, 2) ? between(r, 1, 10) : 0;
+    unsigned away = rng_below(&r->rng, 2) ? between(r, 0, 50) : 0;
+    struct builder *b = builder_from(r->f);
+    for (uint32_t i = 0; i < r->f->num_ports; i++) {
+        const struct port *p = &r->f->port[i];
+        if (!port_valid(p->peer))
+            continue;
+        bool trunk = between_switches(r->f, i);
+        if ((trunk && i < p->peer.i && rng_below(&r->rng, 100) < percent) ||
+            (!trunk && fabric_node(r->f, p->node)->type == NODE_CA && rng_below(&r->rng, 100) < away))
+            builder_unlink(b, p->node, p->num);
+    }
+    r->ret->degraded = percent > 0;
+    const struct fabric *f = builder_seal(b, r->f->generation + 1, NULL);
+    fabric_unref(r->f);
+    r->f = f;
+}
+
+// One switch with hosts keeps a part of its cables to others: fewer than hosts.
+static void starve(struct run *r)
+{
+    uint32_t leaf[64], n = 0;
+    for (uint32_t s = 0; s < r->f->num_switches && n < 64; s++)
+        if (fabric_has_ends(r->f, s))
+            leaf[n++] = s;
+    const struct node *x = fabric_switch(r->f, leaf[rng_below(&r->rng, n)]);
+    unsigned up = 0, hosts = 0, cut = 0;
+    for (unsigned i = 1; i <= x->num_ports; i++) {
+        up += between_switches(r->f, x->first_port + i);
+        hosts += port_valid(r->f->port[x->first_port + i].peer) && !between_switches(r->f, x->first_port + i);
+    }
+    unsigned keep = between(r, 1, hosts / 2 > 1 ? hosts / 2 : 1);
+    struct builder *b = builder_from(r->f);
+    for (unsigned i = 1; i <= x->num_ports; i++)
+        if (between_switches(r->f, x->first_port + i) && up - cut > keep) {
+            builder_unlink(b, r->f->port[x->first_port + i].node, i);
+            cut++;
+        }
+    const struct fabric *f = builder_seal(b, r->f->generation + 1, NULL);
+    fabric_unref(r->f);
+    r->f = f;
+}
+
+static void number(struct run *r)
+{
+    struct builder *b = builder_from(r->f);
+    uint16_t lid = 1;
+    for (uint32_t i = 0; i < r->f->num_ports; i++) {
+        const struct port *p = &r->f->port[i];
+        struct port_attrs a = p->a;
+        if (port_is_end(r->f, p))
+            a.lid = lid++;
+        a.state = p->num == 0 || port_valid(p->peer) ? PORT_ACTIVE : PORT_DOWN;
+        a.mtu_active = 5;
+        if (r->narrow != ID_NONE && (i == r->narrow || p->peer.i == r->narrow))
+            a.width_active = 1;
+        builder_port(b, p->node, p->num, &a);
+    }
+    const struct fabric *f = builder_seal(b, r->f->generation + 1, NULL);
+    fabric_unref(r->f);
+    r->f = f;
+}
+
+static bool bring_up(struct run *r, enum runs_scenario s)
+{
+    r->f = named_fabric(r);
+    damage(r);
+    if (s == RUNS_TRUNK)
+        starve(r);
+    r->narrow = ID_NONE;
+    if (s == RUNS_SLOW_LINK) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < r->f->num_ports; i++)
+            if (between_switches(r->f, i) && rng_below(&r->rng, ++n) == 0)
+                r->narrow = i;
+    }
+    number(r);
+    struct route_result res = {0};
+    struct err e = {0};
+    if (route_compute(r->f, &(struct route_opts){.engine = rng_below(&r->rng, 3) ? ROUTE_AUTO : ROUTE_UPDN},
+                      &res, &e))
+        return false;
+    r->tables = res.tables;
+    struct sim_opts o = {.keep_state = true, .seed = rng_u64(&r->rng)};
+    r->loop = loop_new(LOOP_VIRTUAL);
+    r->sim = sim_new(r->loop, r->f, &o);
+    for (uint32_t sw = 0; sw < r->f->num_switches; sw++)
+        sim_set_lft(r->sim, fabric_switch(r->f, sw)->guid, tables_row(r->tables, sw), r->tables->lids,
+                    r->tables->top_lid);
+    r->host = xcalloc(r->f->num_ports + 1, sizeof(*r->host));
+    for (uint32_t i = 0; i < r->f->num_ports; i++)
+        if (fabric_node(r->f, r->f->port[i].node)->role == ROLE_HOST && port_valid(r->f->port[i].peer))
+            r->host[r->hosts++] = i;
+    return r->hosts >= 6;
+}
+
+// --- traffic ---
+
+struct pairs {
+    uint32_t n;
+    uint64_t from[512], to[512];
+    uint32_t from_port[512], to_port[512];
+};
+
+static bool has(const uint32_t *list, uint32_t n, uint32_t x)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i] == x)
+            return true;
+    return false;
+}
+
+static void pair(struct run *r, struct pairs *p, uint32_t from, uint32_t to)
+{
+    if (p->n == 512 || from == to)
+        return;
+    p->from_port[p->n] = from;
+    p->to_port[p->n] = to;
+    p->from[p->n] = r->f->port[from].guid;
+    p->to[p->n++] = r->f->port[to].guid;
+}
+
+static void start(struct run *r, const struct pairs *p, double load)
+{
+    struct sim_flow_spec d = {.pattern = SIM_FLOW_PAIRS,
+                              .host = p->from,
+                              .num_hosts = p->n,
+                              .receiver = p->to,
+                              .num_receivers = p->n,
+                              .load = load,
+                              .seed = rng_u64(&r->rng)};
+    if (p->n)
+        sim_flow_start(r->sim, &d, NULL);
+}
+
+static void background(struct run *r)
+{
+    static const enum sim_pattern kind[] = {SIM_FLOW_BALANCED, SIM_FLOW_RING, SIM_FLOW_ALL_TO_ALL,
+                                            SIM_FLOW_RANDOM};
+    unsigned k = rng_below(&r->rng, 8);
+    if (k >= 4)
+        return;
+    sim_flow_start(r->sim,
+                   &(struct sim_flow_spec){
+                       .pattern = kind[k], .load = share(r, 0.05, 0.35), .fan = 8, .seed = rng_u64(&r->rng)},
+                   NULL);
+}
+
+// Out ports that a packet takes; how many.
+static unsigned way(const struct run *r, uint32_t from, uint32_t to, uint32_t *ret)
+{
+    unsigned n = 0;
+    uint32_t p = from;
+    while (n < 30) {
+        ret[n++] = p;
+        const struct port *z = &r->f->port[r->f->port[p].peer.i];
+        const struct node *sw = fabric_node(r->f, z->node);
+        if (sw->type != NODE_SWITCH)
+            return n;
+        uint8_t num = tables_port(r->tables, sw->sw, r->f->port[to].a.lid);
+        if (num == 0 || num > sw->num_ports || !port_valid(r->f->port[sw->first_port + num].peer))
+            return 0;
+        p = sw->first_port + num;
+    }
+    return 0;
+}
+
+static bool crosses(const struct run *r, uint32_t from, uint32_t to, uint32_t port)
+{
+    uint32_t w[32];
+    unsigned n = from == to ? 0 : way(r, from, to, w);
+    return has(w, n, port);
+}
+
+static uint32_t any_host(struct run *r)
+{
+    return r->host[rng_below(&r->rng, r->hosts)];
+}
+
+// Pairs over one port, no host twice at either end.
+static void pairs_over(struct run *r, uint32_t port, unsigned want, struct pairs *p)
+{
+    unsigned had = p->n;
+    for (unsigned i = 0; i < 20000 && p->n < had + want; i++) {
+        uint32_t a = any_host(r), z = any_host(r);
+        if (!has(p->from_port, p->n, a) && !has(p->to_port, p->n, z) && crosses(r, a, z, port))
+            pair(r, p, a, z);
+    }
+}
+
+static void make_receiver(struct run *r)
+{
+    struct pairs *p = xcalloc(1, sizeof(*p));
+    uint32_t to = any_host(r);
+    unsigned n = between(r, 1, 6);
+    double load = share(r, 0.3, 1.2), drain = share(r, 0, 0.6);
+    drain = fmin(drain, 0.6 * fmin(1, n * load));
+    for (unsigned i = 0; i < 200 && p->n < n; i++) {
+        uint32_t from = any_host(r);
+        if (from != to && !has(p->from_port, p->n, from))
+            pair(r, p, from, to);
+    }
+    start(r, p, load);
+    sim_receiver(r->sim, fabric_node(r->f, r->f->port[to].node)->guid, r->f->port[to].num, drain);
+    snprintf(r->ret->text, sizeof(r->ret->text), "%u senders at %.2f, drain %.2f", p->n, load, drain);
+    free(p);
+    background(r);
+}
+
+static void make_incast(struct run *r)
+{
+    struct pairs *p = xcalloc(1, sizeof(*p));
+    uint32_t to = any_host(r);
+    unsigned n = between(r, 3, r->hosts - 1 < 40 ? r->hosts - 1 : 40);
+    double load = share(r, 1.3 / n < 1 ? 1.3 / n : 0.9, 1.1);
+    for (unsigned i = 0; i < 2000 && p->n < n; i++) {
+        uint32_t from = any_host(r);
+        if (from != to && !has(p->from_port, p->n, from))
+            pair(r, p, from, to);
+    }
+    start(r, p, load);
+    snprintf(r->ret->text, sizeof(r->ret->text), "%u senders at %.2f", p->n, load);
+    free(p);
+    background(r);
+}
+
+// Everybody on the switch that was starved sends to others.
+static void make_trunk(struct run *r)
+{
+    struct pairs *p = xcalloc(1, sizeof(*p));
+    uint32_t best = ID_NONE;
+    double most = 0;
+    for (uint32_t s = 0; s < r->f->num_switches; s++) {
+        const struct node *x = fabric_switch(r->f, s);
+        unsigned up = 0, hosts = 0;
+        for (unsigned i = 1; i <= x->num_ports; i++) {
+            bool trunk = between_switches(r->f, x->first_port + i);
+            up += trunk;
+            hosts += !trunk && port_valid(r->f->port[x->first_port + i].peer);
+        }
+        if (up && (double)hosts / up > most) {
+            most = (double)hosts / up;
+            best = s;
+        }
+    }
+    for (uint32_t i = 0; i < r->hosts && best != ID_NONE; i++) {
+        const struct node *sw = fabric_peer_node(r->f, &r->f->port[r->host[i]]);
+        for (unsigned k = 0; k < 100 && sw && sw->sw == best; k++) {
+            uint32_t to = any_host(r);
+            const struct node *far = fabric_peer_node(r->f, &r->f->port[to]);
+            if (far != sw && !has(p->to_port, p->n, to)) {
+                pair(r, p, r->host[i], to);
+                break;
+            }
+        }
+    }
+    double load = share(r, most > 0 ? fmin(1, 1.3 / most) : 1, 1.1);
+    start(r, p, load);
+    snprintf(r->ret->text, sizeof(r->ret->text), "%.1f hosts a cable, %u at %.2f", most, p->n, load);
+    free(p);
+    background(r);
+}
+
+static uint32_t some_trunk(struct run *r)
+{
+    uint32_t found = ID_NONE, n = 0;
+    for (unsigned i = 0; i < 200; i++) {
+        uint32_t w[32], a = any_host(r), z = any_host(r);
+        unsigned len = a == z ? 0 : way(r, a, z, w);
+        for (unsigned k = 1; k + 1 < len; k++)
+            if (rng_below(&r->rng, ++n) == 0)
+                found = w[k];
+    }
+    return found;
+}
+
+static void make_imbalance(struct run *r, bool slow)
+{
+    struct pairs *p = xcalloc(1, sizeof(*p));
+    uint32_t port = slow ? r->narrow : some_trunk(r);
+    if (port != ID_NONE)
+        pairs_over(r, port, between(r, 2, 6), p);
+    double load = p->n ? share(r, fmin(1, (slow ? 0.4 : 1.3) / p->n), slow ? 0.8 : 1.1) : 1;
+    start(r, p, load);
+    snprintf(r->ret->text, sizeof(r->ret->text), "%u pairs at %.2f", p->n, load);
+    free(p);
+    background(r);
+}
+
+static void make_none(struct run *r)
+{
+    static const struct {
+        enum sim_pattern pattern;
+        double least, most;
+    } kind[] = {{SIM_FLOW_IDLE, 0.001, 0.01},    {SIM_FLOW_BALANCED, 0.3, 0.9}, {SIM_FLOW_RING, 0.3, 1},
+                {SIM_FLOW_ALL_TO_ALL, 0.3, 0.9}, {SIM_FLOW_SHIFT, 0.3, 1},      {SIM_FLOW_RANDOM, 0.3, 0.9}};
+    unsigned k = rng_below(&r->rng, 6);
+    double load = share(r, kind[k].least, kind[k].most);
+    sim_flow_start(r->sim,
+                   &(struct sim_flow_spec){.pattern = kind[k].pattern,
+                                           .load = load,
+                                           .shift = between(r, 1, 9),
+                                           .fan = 16,
+                                           .seed = rng_u64(&r->rng)},
+                   NULL);
+    snprintf(r->ret->text, sizeof(r->ret->text), "%s at %.2f", sim_pattern_name(kind[k].pattern), load);
+}
+
+// --- counters ---
+
+static const enum tele_counter counters[] = {TELE_XMIT_DATA, TELE_RCV_DATA, TELE_XMIT_WAIT};
+static const enum sim_counter sim_counters[] = {SIM_XMIT_DATA, SIM_RCV_DATA, SIM_XMIT_WAIT};
+
+static void table_make(struct run *r)
+{
+    const struct fabric *f = r->f;
+    size_t n = f->num_ports + 1;
+    r->t = (struct tele_table){
+        .fabric = f,
+        .port = xcalloc(n, sizeof(*r->t.port)),
+        .value = xcalloc(n * TELE_COUNTERS, 8),
+        .before = xcalloc(n * TELE_COUNTERS, 8),
+        .have = xcalloc(n, 8),
+        .had = xcalloc(n, 8),
+        .at = xcalloc(n * TELE_GROUPS, 8),
+        .at_before = xcalloc(n * TELE_GROUPS, 8),
+    };
+    r->raw = xcalloc(n * 3, 8);
+    r->never = xcalloc(n, 1);
+    uint32_t *slot = xcalloc(n, sizeof(*slot));
+    for (uint32_t i = 0; i < f->num_ports; i++) {
+        const struct port *p = &f->port[i];
+        const struct node *x = fabric_node(f, p->node);
+        if (p->num == 0 || !port_valid(p->peer))
+            continue;
+        slot[i] = r->t.num;
+        r->t.port[r->t.num++] = (struct tele_port){.node_guid = x->guid,
+                                                   .num = p->num,
+                                                   .port = i,
+                                                   .rate_mbps = port_rate_mbps(&p->a),
+                                                   .of_switch = x->type == NODE_SWITCH,
+                                                   .up = true,
+                                                   .lanes = p->a.width_active == 1 ? 1 : 4,
+                                                   .unread = TELE_NOT_YET};
+    }
+    for (uint32_t s = 0; s < r->t.num; s++)
+        r->t.port[s].peer = slot[f->port[r->t.port[s].port].peer.i];
+    free(slot);
+}
+
+static void choose_missing(struct run *r, enum runs_missing m)
+{
+    r->missing = m;
+    bool *node = xcalloc(r->f->num_nodes + 1, 1);
+    for (uint32_t i = 0; i < r->f->num_nodes; i++)
+        node[i] = rng_double(&r->rng) < 0.3;
+    for (uint32_t s = 0; s < r->t.num; s++) {
+        double x = rng_double(&r->rng);
+        switch (m) {
+        case RUNS_NEVER:
+            r->never[s] = x < 0.3;
+            break;
+        case RUNS_LATE:
+            r->never[s] = x < 0.15;
+            break;
+        case RUNS_DEVICES:
+            r->never[s] = node[r->f->port[r->t.port[s].port].node.i];
+            break;
+        case RUNS_ALL_READ:
+        case RUNS_TIMEOUT:
+        case RUNS_MISSING:
+            break;
+        }
+    }
+    free(node);
+}
+
+static void read_port(struct run *r, uint32_t s, bool noisy)
+{
+    const struct tele_port *p = &r->t.port[s];
+    size_t g = (size_t)s * TELE_GROUPS + TELE_DATA;
+    bool again = r->t.have[s] != 0;
+    r->t.at_before[g] = r->t.at[g];
+    r->t.at[g] = loop_now(r->loop).ns;
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t raw = 0;
+        size_t v = (size_t)s * TELE_COUNTERS + counters[i];
+        sim_counter_get(r->sim, p->node_guid, p->num, sim_counters[i], &raw);
+        double more = (double)(raw - r->raw[(size_t)s * 3 + i]);
+        if (noisy) // traffic is not as even as a steady state
+            more *= 1 + 0.04 * (rng_double(&r->rng) - 0.5);
+        r->raw[(size_t)s * 3 + i] = raw;
+        r->t.before[v] = r->t.value[v];
+        r->t.value[v] += (uint64_t)more;
+        r->t.have[s] |= 1ULL << counters[i];
+        if (again)
+            r->t.had[s] |= 1ULL << counters[i];
+    }
+    r->t.port[s].unread = TELE_READ;
+}
+
+// One sweep; each port is read at its moment of it, or is not, or only after it.
+static void sweep(struct run *r)
+{
+    bool never = false;
+    for (uint32_t s = 0; s < r->t.num; s++)
+        r->t.port[s].unread = TELE_NO_ANSWER;
+    for (unsigned step = 0; step < STEPS; step++) {
+        loop_run_until(r->loop, &never, SWEEP / STEPS);
+        for (uint32_t s = 0; s < r->t.num; s++) {
+            if (hash_mix64(r->t.port[s].node_guid) % STEPS != step || r->never[s])
+                continue;
+            double miss = r->missing == RUNS_TIMEOUT ? 0.3 : r->missing == RUNS_LATE ? 0.18 : 0;
+            if (rng_double(&r->rng) >= miss)
+                read_port(r, s, true);
+        }
+    }
+    struct timespec a, z;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+    congest_feed(r->c, &r->t, r->tables, NULL, loop_now(r->loop).ns);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &z);
+    int64_t ns = (z.tv_sec - a.tv_sec) * MONO_S + z.tv_nsec - a.tv_nsec;
+    r->ret->feed_ns = ns > r->ret->feed_ns ? ns : r->ret->feed_ns;
+}
+
+// --- judging ---
+
+static bool kind_fits(enum runs_scenario s, const struct sim_flow_root *root)
+{
+    switch (s) {
+    case RUNS_RECEIVER:
+        return root->kind == SIM_ROOT_RECEIVER;
+    case RUNS_INCAST:
+        return root->kind == SIM_ROOT_INCAST;
+    case RUNS_TRUNK:
+        return root->kind == SIM_ROOT_TRUNK;
+    case RUNS_IMBALANCE:
+        return root->kind == SIM_ROOT_IMBALANCE || root->kind == SIM_ROOT_TRUNK;
+    case RUNS_SLOW_LINK:
+        return root->kind == SIM_ROOT_SLOW_LINK;
+    case RUNS_NONE:
+    case RUNS_SCENARIOS:
+        break;
+    }
+    return false;
+}
+
+static enum congest_kind kind_wanted(const struct sim_flow_root *root)
+{
+    switch (root->kind) {
+    case SIM_ROOT_RECEIVER:
+        return CONGEST_RECEIVER;
+    case SIM_ROOT_INCAST:
+        return CONGEST_INCAST;
+    case SIM_ROOT_TRUNK:
+        return CONGEST_OVERSUBSCRIBED;
+    case SIM_ROOT_IMBALANCE:
+        return CONGEST_IMBALANCE;
+    case SIM_ROOT_SLOW_LINK:
+        return CONGEST_SLOW_LINK;
+    case SIM_ROOT_CIRCLE:
+        return CONGEST_DEADLOCK;
+    }
+    return CONGEST_UNCLEAR;
+}
+
+static const char *port_text(const struct run *r, uint32_t slot, char *buf, size_t size)
+{
+    if (slot >= r->t.num)
+        return "-";
+    return fabric_port_name(r->f, (port_id){r->t.port[slot].port}, buf, size);
+}
+
+static void show(struct run *r, const struct sim_flow_root *root, unsigned n)
+{
+    char a[80];
+    const struct congest_tree *const *t;
+    uint32_t k = congest_trees(r->c, &t);
+    for (unsigned i = 0; i < n && i < 4; i++) {
+        port_id p = fabric_port_at(r->f, fabric_by_guid(r->f, root[i].node_guid), root[i].port);
+        uint32_t slot = 0;
+        while (slot < r->t.num && r->t.port[slot].port != p.i)
+            slot++;
+        printf("    truth %s %s used %.2f held %.2f waiting %u lost %.3g  read %d/%d\n",
+               fabric_port_name(r->f, p, a, sizeof(a)), sim_root_kind_name(root[i].kind), root[i].used,
+               root[i].held, root[i].waiting, root[i].lost_bps, slot < r->t.num ? !r->never[slot] : -1,
+               slot < r->t.num ? !r->never[r->t.port[slot].peer] : -1);
+    }
+    for (uint32_t i = 0; i < k && i < 5; i++)
+        printf("    tree  %s %s used %.2f held %.2f members %u lost %.3g share %.2f explained %.2f sib "
+               "%.2f%s%s\n",
+               port_text(r, t[i]->root, a, sizeof(a)), congest_kind_name(t[i]->kind), t[i]->used, t[i]->held,
+               t[i]->num_members, t[i]->lost_bps, t[i]->share, t[i]->explained, t[i]->siblings_used,
+               t[i]->root_read ? "" : " unread", t[i]->missed ? " missed" : "");
+}
+
+static void judge(struct run *r, enum runs_scenario s)
+{
+    struct sim_flow_root root[64];
+    unsigned n = sim_flow_roots(r->sim, root, 64);
+    n = n > 64 ? 64 : n;
+    const struct congest_tree *const *t, *best = NULL;
+    uint32_t k = congest_trees(r->c, &t);
+    for (uint32_t i = 0; i < k && !best; i++)
+        if (!t[i]->missed && t[i]->kind != CONGEST_UNCLEAR)
+            best = t[i];
+    struct congest_totals totals;
+    congest_totals(r->c, &totals);
+    r->ret->held = totals.held;
+    r->ret->trees = k;
+    r->ret->named = best != NULL;
+    r->ret->got = best ? best->kind : CONGEST_UNCLEAR;
+    double rate = n ? tele_capacity(&r->t, 0) : 1;
+    if (s == RUNS_NONE) {
+        r->ret->came_off = n == 0 || root[0].lost_bps < 0.1 * rate;
+        r->ret->right = !best;
+    } else {
+        r->ret->came_off = n > 0 && kind_fits(s, &root[0]) && root[0].lost_bps >= 0.1 * rate;
+        r->ret->want = n ? kind_wanted(&root[0]) : CONGEST_UNCLEAR;
+        for (unsigned i = 0; i < n && best; i++) // of equal ones any
+            if (root[i].lost_bps >= 0.3 * root[0].lost_bps &&
+                r->t.port[best->root].node_guid == root[i].node_guid &&
+                r->t.port[best->root].num == root[i].port)
+                r->ret->right = true;
+        for (unsigned i = 0; best && i < best->num_beside; i++)
+            if (r->t.port[best->beside[i]].node_guid == root[0].node_guid &&
+                r->t.port[best->beside[i]].num == root[0].port)
+                r->ret->right = true;
+    }
+    if (runs_verbose && r->ret->came_off && !r->ret->right)
+        show(r, root, n);
+}
+
+static void done(struct run *r)
+{
+    if (r->c)
+        congest_free(r->c);
+    sim_free(r->sim);
+    loop_free(r->loop);
+    tables_unref(r->tables);
+    fabric_unref(r->f);
+    free(r->host);
+    free(r->t.port);
+    free(r->t.value);
+    free(r->t.before);
+    free(r->t.have);
+    free(r->t.had);
+    free(r->t.at);
+    free(r->t.at_before);
+    free(r->raw);
+    free(r->never);
+}
+
+void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct runs_result *ret)
+{
+    struct run r = {.ret = ret};
+    *ret = (struct runs_result){.want = CONGEST_UNCLEAR, .got = CONGEST_UNCLEAR};
+    rng_init(&r.rng, hash_mix64(seed) ^ (uint64_t)s << 60 ^ (uint64_t)m << 56);
+    if (bring_up(&r, s)) {
+        table_make(&r);
+        choose_missing(&r, m);
+        ret->ports = r.t.num;
+        r.c = congest_new(NULL);
+        sweep(&r); // before it begins
+        switch (s) {
+        case RUNS_RECEIVER:
+            make_receiver(&r);
+            break;
+        case RUNS_INCAST:
+            make_incast(&r);
+            break;
+        case RUNS_TRUNK:
+            make_trunk(&r);
+            break;
+        case RUNS_IMBALANCE:
+        case RUNS_SLOW_LINK:
+            make_imbalance(&r, s == RUNS_SLOW_LINK);
+            break;
+        case RUNS_NONE:
+        case RUNS_SCENARIOS:
+            make_none(&r);
+            break;
+        }
+        sim_flow_settle(r.sim);
+        for (unsigned i = between(&r, 3, 6); i > 0; i--)
+            sweep(&r);
+        judge(&r, s);
+    }
+    if (r.loop)
+        done(&r);
+}
