@@ -12,7 +12,8 @@
 // Where several cables of a switch lead up to where it must turn, it takes the one of the same rank as the
 // destination's own among those that lead there from its end: the path up mirrors the path down, so that what
 // does not meet on the way down does not meet on the way up. On a complete tree all this is Dmodc's closed
-// form.
+// form. Where trees are irregular, numbers change hands on each leaf before chains are found, so that less
+// meets (rail_balance.c).
 //
 // Steps "up" are to a switch of the next higher rank. Where that is not a legal candidate (column.c's rule),
 // or no chain leads there (roots of the order, ends above the leaves, damaged trees), the number's digit
@@ -456,9 +457,10 @@ static uint32_t count_levels(const struct rgraph *g, const struct rorder *o)
     return n < RAIL_LEVELS ? n : RAIL_LEVELS;
 }
 
-struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, const uint32_t *order,
-                        struct arena *a)
+struct rrail *rrail_new(struct rgraph *g, const struct rorder *o, struct arena *a, uint32_t **ret_order)
 {
+    struct rnumbers num = rrail_numbers(g, o, a);
+    *ret_order = num.order;
     struct rrail *r = ARENA_NEW(a, struct rrail);
     *r = (struct rrail){.g = g, .o = o, .n = g->n, .levels = count_levels(g, o)};
     for (uint32_t i = 0; i < g->doff[g->n]; i++)
@@ -484,7 +486,8 @@ struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, const ui
     alloc_chains(r, a);
     r->taken = ARENA_NEW_N(a, r->num_up + 1, uint32_t);
     r->quota = ARENA_NEW_N(a, r->n + 1, uint32_t);
-    find_chains(r, order);
+    rrail_balance(r, g, &num);
+    find_chains(r, num.order);
     return r;
 }
 

@@ -19,6 +19,9 @@
 // are more, so that it is not always the first cables that carry double. The same holds for pods and the
 // cables above their spines. Where each pod has one rail, numbers run along the rail: the adapters of a host
 // have the same number, and leaves that follow one another on a rail follow one another in numbers.
+//
+// Each leaf's compute hosts have numbers from a stretch of its own, holes among them; within it
+// rail_balance.c may deal them out anew.
 #include "routing/rail_priv.h"
 
 #include <ctype.h>
@@ -154,6 +157,12 @@ static bool has_word(const char *name, const char *const *word)
     return false;
 }
 
+// Whether its host has most of the adapters that hosts usually have.
+static bool is_usual(const struct naming *c, const struct node *n)
+{
+    return (n->host < c->g->f->num_hosts ? c->size[n->host] : 1) * 2 > c->usual;
+}
+
 // Hosts with most of the usual number of adapters compute, whatever their name; else the name decides. Many
 // adapters have none of their own: they are taken as they come.
 static enum kind kind_of_host(const struct naming *c, const struct node *n)
@@ -163,8 +172,7 @@ static enum kind kind_of_host(const struct naming *c, const struct node *n)
     static const char *const management[] = {"mgmt",  "manage", "ufm",   "admin",
                                              "login", "head",   "infra", NULL};
     const char *name = fabric_desc(c->g->f, n);
-    uint32_t size = n->host < c->g->f->num_hosts ? c->size[n->host] : 1;
-    if (c->usual > 1 && size * 2 > c->usual)
+    if (c->usual > 1 && is_usual(c, n))
         return KIND_COMPUTE;
     if (has_word(name, storage))
         return KIND_STORAGE;
@@ -298,13 +306,15 @@ static bool fills(uint64_t what, uint64_t room)
     return what * 8 >= room * 7;
 }
 
-static void number_compute(struct rgraph *g, const struct naming *c, const uint8_t *kind, struct arena *a)
+static void number_compute(struct rgraph *g, const struct naming *c, const uint8_t *kind, struct arena *a,
+                           struct rnumbers *n)
 {
     struct shape sh = shape_of(c, kind);
+    n->run_on = !fills(sh.width, sh.cables);
     uint32_t *width = ARENA_NEW_N(a, c->leaves + 1, uint32_t), base = 0;
     for (uint32_t l = 0; l < c->leaves; l++) {
         width[l] = width_of(c, c->order[l], kind);
-        if (fills(sh.width, sh.cables) && width[l] <= sh.cables)
+        if (!n->run_on && width[l] <= sh.cables)
             width[l] = (width[l] + sh.cables - 1) / sh.cables * sh.cables;
     }
     bool anew = c->by_rail || fills(usual_span(c, width, a), (uint64_t)sh.neighbours * sh.above);
@@ -316,6 +326,8 @@ static void number_compute(struct rgraph *g, const struct naming *c, const uint8
             if (kind[i] == KIND_COMPUTE)
                 g->d[i].seq = base + c->slot[g->d[i].slot] + g->d[i].lid_offset;
         }
+        n->base[s] = base;
+        n->room[s] = width[l];
         base += width[l];
     }
 }
@@ -335,7 +347,19 @@ static void number_others(struct rgraph *g, const struct naming *c, const uint8_
     }
 }
 
-uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a)
+// Of one rail, and of hosts with the usual number of adapters or with others.
+static void find_sorts(const struct naming *c, const uint8_t *kind, uint32_t *sort)
+{
+    const struct fabric *f = c->g->f;
+    for (uint32_t i = 0; i < c->g->doff[c->g->n]; i++) {
+        if (kind[i] != KIND_COMPUTE)
+            continue;
+        const struct port *p = &f->port[f->lid_port[c->g->d[i].lid]];
+        sort[i] = p->rail * 2u + is_usual(c, fabric_node(f, p->node));
+    }
+}
+
+struct rnumbers rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a)
 {
     struct naming c = {.g = g, .o = o};
     c.leaf = ARENA_NEW_N(a, g->n + 1, bool);
@@ -347,6 +371,8 @@ uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *
         c.order[s] = s;
     }
     qsort_r(c.order, g->n, sizeof(*c.order), switch_cmp, &c);
+    struct rnumbers n = {.order = c.order, .leaves = c.leaves};
+    n.by_name = arena_memdup(a, c.order, (c.leaves + 1) * sizeof(*n.by_name));
     find_pods(&c, a);
     c.by_rail = pods_have_rails(&c, a);
     qsort_r(c.order, c.leaves, sizeof(*c.order), leaf_cmp, &c);
@@ -359,7 +385,11 @@ uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *
         }
     }
     find_slots(&c, kind, a);
-    number_compute(g, &c, kind, a);
+    n.base = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    n.room = ARENA_NEW_N(a, g->n + 1, uint32_t);
+    n.sort = ARENA_NEW_N(a, g->doff[g->n] + 1, uint32_t);
+    number_compute(g, &c, kind, a, &n);
     number_others(g, &c, kind);
-    return c.order;
+    find_sorts(&c, kind, n.sort);
+    return n;
 }
