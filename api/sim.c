@@ -111,7 +111,7 @@ static const struct field ask_fields[] = {
      .min = 1,
      .max = 1000000},
     {.name = "fan", .type = FIELD_INT, .doc = "how many others each sends to at once", .min = 1, .max = 1000},
-    {.name = "level", .type = FIELD_INT, .doc = "service level of the packets", .max = 15},
+    {.name = "level", .type = FIELD_INT, .doc = "service level of the packets (that of their paths)", .max = 15},
     {.name = "window",
      .type = FIELD_INT,
      .doc = "cells of 16 KiB that each flow has under way at most; 0: any number",

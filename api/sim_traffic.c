@@ -159,6 +159,7 @@ int verb_traffic_start(struct ask *k)
         .load = ask_number(k, "load", 0),
         .shift = (unsigned)ask_integer(k, "shift", 0),
         .fan = (unsigned)ask_integer(k, "fan", 0),
+        .sl_given = ask_given(k, "level"),
         .sl = (uint8_t)ask_integer(k, "level", 0),
         .window = (uint32_t)ask_integer(k, "window", 0),
         .on_ns = ask_nanoseconds(k, "on_seconds", 0),

@@ -132,6 +132,7 @@ const struct option_row option_rows[] = {
      .doc = "counters: taken together by rail, su, tier or switch; top: sorted by held (default), lost, "
             "used, xmit, "
             "rcv, errors, score or a counter"},
+    {.name = "vl", .doc = "waits by virtual lane: the port is asked now"},
     {.name = "peaks", .doc = "also the greatest rise between two sweeps in each step (csv, json)"},
     {.name = "focus",
      .arg = OPTION_VALUE,
@@ -206,7 +207,10 @@ const struct option_row option_rows[] = {
      .doc = "what each sender has to send, of what its link carries; 100%: as fast as it can"},
     {.name = "shift", .arg = OPTION_VALUE, .value = "N", .doc = "each sends to the host N further on"},
     {.name = "fan", .arg = OPTION_VALUE, .value = "N", .doc = "each sends to so many at once"},
-    {.name = "level", .arg = OPTION_VALUE, .value = "N", .doc = "service level of the packets, 0 to 15"},
+    {.name = "level",
+     .arg = OPTION_VALUE,
+     .value = "N",
+     .doc = "service level of the packets (default: as their paths have it)"},
     {.name = "window",
      .arg = OPTION_VALUE,
      .value = "N",
@@ -583,7 +587,7 @@ const struct command_row command_rows[] = {
     {.name = "counters",
      .args = "[NODE/PORT|NODE|FOCUS...]",
      .max_args = 16,
-     .options = "focus since until step counter by peaks limit watch",
+     .options = "focus since until step counter by peaks vl limit watch",
      .run = cmd_counters,
      .doc = "counters of ports: now, or over a time with --since",
      .more = NODE_MORE "NODE[PORT] is the same as NODE/PORT. One port is shown counter by counter; -o csv "

@@ -14,6 +14,7 @@
 #include "lib/log.h"
 #include "lib/xalloc.h"
 #include "mad/umad.h"
+#include "sim/sim_flow.h"
 
 #define RETRY_FIRST (1 * MONO_S)
 #define RETRY_MAX (30 * MONO_S)
@@ -226,6 +227,28 @@ static void keep_file_findings(struct findings *f, const char *file)
     *f = kept;
 }
 
+// What a simulated host would get for a path: the lane of both ends' switches as service level.
+static unsigned path_level(void *arg, uint64_t from, uint64_t to)
+{
+    const struct fab *f = arg;
+    const struct fabric *x = f->api.sm != NULL ? sm_fabric(f->api.sm) : NULL;
+    const struct fabric_tables *t = x != NULL ? sm_tables(f->api.sm) : NULL;
+    const uint64_t guid[] = {from, to};
+    uint32_t sw[2];
+
+    for (unsigned i = 0; i < 2; i++) {
+        port_id p = x != NULL ? fabric_by_port_guid(x, guid[i]) : PORT_NONE;
+        const struct node *n = port_valid(p) ? fabric_peer_node(x, fabric_port(x, p)) : NULL;
+        if (n == NULL || n->type != NODE_SWITCH)
+            return 0;
+        sw[i] = n->sw;
+    }
+    if (t == NULL || t->lanes == NULL || sw[0] >= t->lanes->num_switches || sw[1] >= t->lanes->num_switches)
+        return 0;
+    unsigned lane = lanes_get(t->lanes, sw[0], sw[1]);
+    return lane == LANE_NONE ? 0 : lane;
+}
+
 static int open_sim(struct fab *f, struct err *e)
 {
     struct sim_opts o;
@@ -242,6 +265,7 @@ static int open_sim(struct fab *f, struct err *e)
     if (f->transport == NULL)
         return e->code ? e->code : -EINVAL;
     f->transport->ops->issm(f->transport, true, NULL);
+    sim_flow_levels(f->sim, path_level, f);
     return sm_make(f, e);
 }
 

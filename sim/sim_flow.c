@@ -20,13 +20,28 @@
 
 static struct sim_flows *flows_of(struct sim *s)
 {
-    if (!s->flows) {
+    if (!s->flows)
         s->flows = xcalloc(1, sizeof(*s->flows));
-        s->flows->dir = xcalloc(s->num_ports + 1, sizeof(*s->flows->dir));
-        s->flows->use = xcalloc(s->num_ports + 1, sizeof(*s->flows->use));
-        s->flows->packet = 4096;
-    }
     return s->flows;
+}
+
+// From now on something may move.
+static void prepare(struct sim *s, struct sim_flows *x)
+{
+    if (x->dir)
+        return;
+    x->dir = xcalloc(s->num_ports + 1, sizeof(*x->dir));
+    x->use = xcalloc(s->num_ports + 1, sizeof(*x->use));
+    x->packet = 4096;
+    for (uint32_t i = 0; i < s->num_ports; i++) {
+        x->dir[i].since = s->now;
+        x->use[i].root = CELLS_NONE;
+    }
+}
+
+bool flows_moved(const struct sim *s)
+{
+    return s->flows && s->flows->dir;
 }
 
 // --- counters ---
@@ -69,12 +84,12 @@ static void count(struct sim *s, struct sim_port *p)
 
 void flow_count(struct sim *s, struct sim_port *first, unsigned n)
 {
-    if (!s->flows && s->num_errors == 0)
+    if (!flows_moved(s) && s->num_errors == 0)
         return;
     sim_touch(s);
     for (struct sim_port *p = first; p < first + n; p++) {
         errors_count(s, p);
-        if (!s->flows)
+        if (!flows_moved(s))
             continue;
         count(s, p);
         if (p->peer != NONE)
@@ -87,7 +102,7 @@ void flow_link_down(struct sim *s, struct sim_port *p)
     flow_count(s, p, 1);
     if (p->peer != NONE)
         flow_count(s, peer_of(s, p), 1);
-    if (!s->flows)
+    if (!flows_moved(s))
         return;
     struct sim_port *end[] = {p, peer_of(s, p)};
     for (unsigned i = 0; i < 2; i++)
@@ -223,7 +238,7 @@ void flow_dirty(struct sim *s)
 
 void sim_flow_settle(struct sim *s)
 {
-    if (!s->flows)
+    if (!flows_moved(s))
         return;
     sim_touch(s);
     while (work(s, UINT64_MAX / 2))
@@ -265,9 +280,7 @@ int sim_flow_start(struct sim *s, const struct sim_flow_spec *spec, uint32_t *re
         return rc;
     struct sim_flows *x = flows_of(s);
     sim_touch(s);
-    if (x->num_patterns == 0) // until now nothing moved
-        for (uint32_t i = 0; i < s->num_ports; i++)
-            x->dir[i].since = s->now;
+    prepare(s, x);
     p.id = ++x->next_id;
     x->pattern = xreallocarray(x->pattern, x->num_patterns + 1, sizeof(*x->pattern));
     x->pattern[x->num_patterns++] = p;
@@ -318,6 +331,15 @@ int sim_flow_list(struct sim *s, unsigned i, struct sim_flow_info *ret)
                                   .delivered = p->delivered};
     memcpy(ret->name, p->name, sizeof(ret->name));
     return 0;
+}
+
+void sim_flow_levels(struct sim *s, sim_level_fn *fn, void *arg)
+{
+    struct sim_flows *x = flows_of(s);
+    x->level = fn;
+    x->level_arg = arg;
+    sim_touch(s);
+    flow_dirty(s);
 }
 
 int sim_receiver(struct sim *s, uint64_t node_guid, unsigned port, double drain)

@@ -45,6 +45,7 @@ struct sim_flow_spec { // 0: the pattern's own value
                     // as it can
     unsigned shift; // SHIFT
     unsigned fan;   // ALL_TO_ALL, STORAGE: how many others each sends to at once (all, at most 16)
+    bool sl_given;  // else packets go by the level of their path: sim_flow_levels(), 0 without
     uint8_t sl;
     uint32_t window;       // cells of 16 KiB that a flow has under way at most; 0: any number
     int64_t on_ns, off_ns; // comes and goes; 0: goes on
@@ -54,6 +55,10 @@ struct sim_flow_spec { // 0: the pattern's own value
 // for more than a million flows.
 int sim_flow_start(struct sim *s, const struct sim_flow_spec *spec, uint32_t *ret_id);
 int sim_flow_stop(struct sim *s, uint32_t id); // 0: all. -ENOENT
+// What a path record would say: the service level from one end port to another. Hosts use it from the next
+// steady state on; fn NULL: level 0.
+typedef unsigned sim_level_fn(void *arg, uint64_t from_port_guid, uint64_t to_port_guid);
+void sim_flow_levels(struct sim *s, sim_level_fn *fn, void *arg);
 struct sim_flow_info {
     uint32_t id;
     char name[32];

@@ -101,6 +101,14 @@ static void make_links(struct sim *s, struct flow_net *n, const bool *stalled)
         n->link[i].rate = stalled && stalled[i] ? 0 : n->link[i].rate / cell;
 }
 
+static uint8_t level_of(const struct sim *s, const struct pattern *p, const struct pair *x)
+{
+    const struct sim_flows *w = s->flows;
+    if (p->sl_given || !w->level)
+        return p->sl;
+    return w->level(w->level_arg, s->port[x->from].guid, s->port[x->to].guid) & 15;
+}
+
 // Flows of one pattern; a sender's load is shared by its flows.
 static void add_flows(struct sim *s, struct flow_net *n, uint32_t k, uint32_t *of_sender)
 {
@@ -118,7 +126,7 @@ static void add_flows(struct sim *s, struct flow_net *n, uint32_t k, uint32_t *o
             .dest = to->pi.lid,
             .rate = p->load >= 1 ? INFINITY : rate * p->load / of_sender[x->from],
             .window = p->window,
-            .sl = p->sl,
+            .sl = level_of(s, p, x),
         };
         n->who[n->num_flows++] = (struct flow_who){.pattern = k, .pair = i, .dlid = to->pi.lid};
     }

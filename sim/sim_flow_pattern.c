@@ -241,7 +241,8 @@ int pattern_make(struct sim *s, const struct sim_flow_spec *d, struct pattern *r
         return -EINVAL;
     if (d->num_hosts > FLOWS_MAX || d->num_receivers > FLOWS_MAX)
         return -E2BIG;
-    *ret = (struct pattern){.kind = d->pattern, .sl = d->sl, .window = d->window, .on = true};
+    *ret = (struct pattern){
+        .kind = d->pattern, .sl_given = d->sl_given, .sl = d->sl, .window = d->window, .on = true};
     struct group g = {.s = s, .p = ret, .num_receivers = d->num_receivers};
     snprintf(ret->name, sizeof(ret->name), "%s", d->name ? d->name : rows[d->pattern].name);
     ret->load = d->load > 0 ? d->load : rows[d->pattern].load;

@@ -18,6 +18,7 @@ struct pattern {
     char name[32];
     enum sim_pattern kind;
     double load;
+    bool sl_given;
     uint8_t sl;
     uint32_t window;
     int64_t on_ns, off_ns, turn_due; // bursts
@@ -64,10 +65,14 @@ struct sim_flows {
     struct cells_use *use; // of the last steady state, by port index
     struct flow_net *net;  // being worked out, NULL
     bool dirty, scheduled;
+    sim_level_fn *level; // may be NULL
+    void *level_arg;
     uint64_t signature; // of the last one, 0: not known
     uint32_t packet;
     struct sim_flow_stats stats;
 };
+
+bool flows_moved(const struct sim *s); // there was traffic: dir and use exist
 
 // --- sim_flow_pattern.c ---
 // Fills in pair and counts; 0, -EINVAL, -ENOENT, -E2BIG.

@@ -16,7 +16,7 @@ int sim_flow_view(struct sim *s, uint64_t node_guid, unsigned port, struct sim_f
         return -ENOENT;
     *ret = (struct sim_flow_view){0};
     sim_flow_settle(s);
-    if (!s->flows)
+    if (!flows_moved(s))
         return 0;
     const struct cells_use *u = &s->flows->use[port_index(s, p)];
     const struct flow_dir *d = &s->flows->dir[port_index(s, p)];
@@ -104,7 +104,7 @@ unsigned sim_flow_roots(struct sim *s, struct sim_flow_root *ret, unsigned room)
 {
     unsigned n = 0;
     sim_flow_settle(s);
-    if (!s->flows)
+    if (!flows_moved(s))
         return 0;
     struct sim_flow_root *all = xcalloc(s->num_ports + 1, sizeof(*all));
     for (uint32_t i = 0; i < s->num_ports; i++) {

@@ -271,6 +271,39 @@ static void a_ring_stands_still_with_minhop_only(void **state)
     assert_true(i.delivered > 2 * BPS);
 }
 
+static unsigned lane_of_pair(void *arg, uint64_t from, uint64_t to)
+{
+    uint32_t sw[2];
+    const uint64_t guid[] = {from, to};
+    for (unsigned i = 0; i < 2; i++)
+        sw[i] = fabric_peer_node(rig.f, fabric_port(rig.f, fabric_by_port_guid(rig.f, guid[i])))->sw;
+    return lanes_get(rig.t->lanes, sw[0], sw[1]);
+}
+
+// Lanes are of use to those only who send on the levels that their paths have.
+static void lanes_break_the_circle(void **state)
+{
+    flow_rig_up_fabric(&rig, flow_rig_circle(6, 2), ROUTE_SSSP, NULL);
+    assert_non_null(rig.t->lanes);
+    uint64_t from[12], to[12];
+    for (unsigned i = 0; i < 12; i++) {
+        from[i] = 0x20000 + i / 2 * 64 + i % 2;
+        to[i] = 0x20000 + (i / 2 + 2) % 6 * 64 + i % 2;
+    }
+    struct sim_flow_spec d = {
+        .pattern = SIM_FLOW_PAIRS, .host = from, .num_hosts = 12, .receiver = to, .num_receivers = 12};
+    struct sim_flow_info i = start(&d);
+    assert_true(circles(6) > 0);
+    sim_flow_levels(rig.s, lane_of_pair, NULL);
+    assert_int_equal(circles(6), 0);
+    assert_int_equal(sim_flow_list(rig.s, 0, &i), 0);
+    assert_true(i.delivered > BPS && i.dead == 0);
+    sim_flow_stop(rig.s, 0);
+    d.sl_given = true;
+    start(&d);
+    assert_true(circles(6) > 0);
+}
+
 // A cable out and in within the 10 ms: nothing is worked out anew, and it goes on as before.
 static void the_same_again_is_not_worked_out(void **state)
 {
@@ -386,6 +419,7 @@ int main(void)
         cmocka_unit_test_teardown(what_does_not_arrive_is_counted, teardown),
         cmocka_unit_test_teardown(one_cable_for_all_is_the_root, teardown),
         cmocka_unit_test_teardown(a_ring_stands_still_with_minhop_only, teardown),
+        cmocka_unit_test_teardown(lanes_break_the_circle, teardown),
         cmocka_unit_test_teardown(the_same_again_is_not_worked_out, teardown),
         cmocka_unit_test_teardown(bursts_come_and_go, teardown),
         cmocka_unit_test_teardown(refused, teardown),
