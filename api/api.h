@@ -29,9 +29,10 @@ struct api_fabric { // borrowed; lives as long as the api
     const struct fabric *offline; // the fabric of a file, when there is no sm
     const struct findings *offline_findings;
     const char *down; // why there is no sm (port cannot be opened …): text for people, NULL when there is one
-    struct tele *tele;      // NULL offline, without a port, and where counters are not collected
-    struct series *series;  // history's writer, for its state; NULL when nothing is kept
-    const char *series_dir; // folder that readers of history open; NULL when nothing is kept
+    struct tele *tele;                 // NULL offline, without a port, and where counters are not collected
+    struct series *series;             // history's writer, for its state; NULL when nothing is kept
+    struct remote_write *remote_write; // NULL: nowhere
+    const char *series_dir;            // folder that readers of history open; NULL when nothing is kept
 };
 
 struct api_context {
@@ -40,7 +41,9 @@ struct api_context {
     struct db *db; // NULL: no events are kept
     struct api_fabric *const *fabric;
     unsigned num_fabrics;
-    struct alarms *alarms; // of all fabrics; NULL offline
+    struct alarms *alarms;           // of all fabrics; NULL offline
+    const struct notifier *notifier; // NULL: nobody is notified
+    bool metrics_guilbaults;         // /metrics has the names of that exporter too
     int64_t started_wall_ns;
 };
 

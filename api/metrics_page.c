@@ -131,6 +131,10 @@ void metrics_sample(struct metrics_page *p, const char *labels, size_t n, uint64
 
 void metrics_sample_double(struct metrics_page *p, const char *labels, size_t n, double value)
 {
+    if (value >= 0 && value < 1e15 && value == (double)(uint64_t)value) {
+        metrics_sample(p, labels, n, (uint64_t)value);
+        return;
+    }
     char *at = head(p, labels, n);
     if (isnan(value))
         at += sprintf(at, "NaN");
@@ -157,23 +161,30 @@ void metrics_page_end(struct metrics_page *p)
     put_out(p, Z_FINISH);
 }
 
+static bool plain(unsigned char c)
+{
+    return c < 0x80 && c != '\n' && c != '"' && c != '\\';
+}
+
 void metrics_label(struct buf *b, const char *name, const char *value)
 {
-    size_t n = strlen(value);
-    buf_printf(b, "%s%s=\"", b->len ? "," : "", name);
-    for (size_t i = 0, k; i < n; i += k) {
+    size_t n = strlen(value), k;
+    if (b->len > 0)
+        buf_putc(b, ',');
+    buf_puts(b, name);
+    buf_add(b, "=\"", 2);
+    for (size_t i = 0; i < n; i += k) {
         unsigned char c = (unsigned char)value[i];
-        k = c >= 0x80 ? schema_utf8_len((const unsigned char *)value + i, n - i) : 1;
-        if (k == 0) {
-            buf_puts(b, "\xef\xbf\xbd");
-            k = 1;
-        } else if (c == '\n') {
-            buf_puts(b, "\\n");
-        } else {
-            if (c == '\\' || c == '"')
-                buf_putc(b, '\\');
+        for (k = 0; i + k < n && plain((unsigned char)value[i + k]); k++)
+            ;
+        if (k == 0 && c >= 0x80)
+            k = schema_utf8_len((const unsigned char *)value + i, n - i);
+        if (k > 0) {
             buf_add(b, value + i, k);
+            continue;
         }
+        k = 1;
+        buf_puts(b, c == '\n' ? "\\n" : c == '"' ? "\\\"" : c == '\\' ? "\\\\" : "\xef\xbf\xbd");
     }
     buf_putc(b, '"');
 }

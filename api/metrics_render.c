@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/guid.h"
 #include "lib/xalloc.h"
 #include "telemetry/health.h"
 #include "telemetry/table.h"
@@ -15,15 +14,20 @@
 
 static void guid_label(struct buf *b, const char *name, uint64_t guid)
 {
-    char text[GUID_STR_SIZE];
-    metrics_label(b, name, guid_str(guid, text));
+    static const char hex[] = "0123456789abcdef";
+    char text[] = "0x0000000000000000";
+    for (unsigned i = 0; i < 16; i++)
+        text[2 + i] = hex[guid >> 4 * (15 - i) & 15];
+    metrics_label(b, name, text);
 }
 
 static void number_label(struct buf *b, const char *name, unsigned v)
 {
-    char text[12];
-    snprintf(text, sizeof(text), "%u", v);
-    metrics_label(b, name, text);
+    char text[12] = "", *at = text + sizeof(text) - 1;
+    do
+        *--at = (char)('0' + v % 10);
+    while ((v /= 10) != 0);
+    metrics_label(b, name, at);
 }
 
 static void begin_labels(struct buf *b, const char *fabric)

@@ -112,6 +112,8 @@ const struct resource resource_rows[] = {
      "What counters said over a time, of ports or taken together; at most 20000 samples, else it is refused "
      "and "
      "says what would do"},
+    {GET_("/fabrics/{f}/counters/vl-waits"), ANSWER_OBJECT, 200, false, vl_wait_params, &schema_vl_waits,
+     NULL, get_vl_waits, "getVlWaits", "Waits of one port by virtual lane; the port is asked now"},
     {GET_("/fabrics/{f}/top"), ANSWER_LIST, 200, false, top_params, &schema_top, NULL, get_top, "getTop",
      "The ports that stand out, now or over a time"},
     {GET_("/fabrics/{f}/congestion"), ANSWER_OBJECT, 200, false, congestion_params, &schema_congestion, NULL,
@@ -479,6 +481,8 @@ void resource_dispatch(struct request *r)
         answer_problem(r, rc == -ENAMETOOLONG ? 414 : 400, "%s", e.text);
         return;
     }
+    if (metrics_request(r))
+        return;
     r->res = find(r, &fabric);
     if (r->res == NULL || !check_role(r) || (fabric != NULL && !find_fabric(r, fabric)) || !check_params(r) ||
         !check_body(r))

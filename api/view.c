@@ -32,6 +32,7 @@ void view_done(struct view *v)
     forget(v);
     fabric_unref(v->names);
     quality_done(v);
+    metrics_view_done(v);
 }
 
 const struct fabric *view_fabric(struct view *v)

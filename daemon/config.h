@@ -45,6 +45,15 @@ struct config {
     bool telemetry_clear_saturated;
     int64_t keep_raw, keep_minute, keep_hour, telemetry_max_size;
     const char *cable_file;
+    // metrics, remote_write, notify
+    int metrics_compat;
+    const char *remote_write_url, *remote_write_token_file, *remote_write_ca_file;
+    struct opt_strings remote_write_labels;
+    int64_t remote_write_interval, remote_write_backfill;
+    struct opt_strings notify_alertmanager, notify_webhook, notify_syslog;
+    const char *notify_token_file, *notify_ca_file, *notify_external_url;
+    int notify_severity;
+    int64_t notify_facility, notify_resend, notify_replay;
     // sim
     int sim_state, sim_time;
     int64_t sim_seed, sim_latency, sim_service, sim_vl15_buffer, sim_dead_nodes, sim_adaptive_groups;
@@ -58,6 +67,11 @@ enum config_sim_state {
 enum config_sim_time {
     CONFIG_SIM_REAL,
     CONFIG_SIM_VIRTUAL,
+};
+
+enum config_metrics_compat {
+    CONFIG_METRICS_PLAIN,
+    CONFIG_METRICS_GUILBAULTS,
 };
 
 extern const struct opt_row config_rows[];

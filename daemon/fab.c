@@ -74,6 +74,8 @@ static void on_snapshot(void *arg)
 {
     struct fab *f = arg;
     wire_tele_snapshot(f->tele, f->sm);
+    if (f->env.snapshot != NULL)
+        f->env.snapshot(f->env.arg, f);
     if (*f->env.api != NULL)
         api_changed(*f->env.api, f->cfg->name);
 }

@@ -18,6 +18,7 @@ struct fab_env { // borrowed, process lifetime
     const struct config *config;
     struct api **api;                                                  // set later
     void (*swept)(void *arg, struct fab *f, const struct sm_sweep *s); // may be NULL
+    void (*snapshot)(void *arg, struct fab *f);                        // may be NULL
     void *arg;
 };
 

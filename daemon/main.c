@@ -7,6 +7,7 @@
 //     fab.c      one managed fabric: transport, engine, manager; opened again when its port fails
 //     tele.c     a fabric's counters: history, collector
 //     dump.c     fabrics and tables in other programs' forms
+//     out.c      what goes to others: remote write, notifications
 //     once.c     --once: bring up, print JSON, exit
 //     notify.c   readiness and watchdog messages to systemd
 #include <errno.h>
@@ -24,6 +25,7 @@
 #include "daemon/fab.h"
 #include "daemon/notify.h"
 #include "daemon/once.h"
+#include "daemon/out.h"
 #include "lib/arena.h"
 #include "lib/buf.h"
 #include "lib/log.h"
@@ -39,6 +41,7 @@ struct weftd {
     struct pool *pool;
     struct db *db;
     struct alarms *alarms; // NULL for --once and --offline
+    struct out *out;       // NULL for --once and --offline
     struct api *api;
     struct fab **fab;
     struct api_fabric **api_fabric;
@@ -245,16 +248,28 @@ static void prune_events(void *arg)
     loop_timer_after(&w->prune, DAY);
 }
 
+static void on_snapshot(void *arg, struct fab *f)
+{
+    struct weftd *w = arg;
+    out_snapshot(w->out, f);
+}
+
+static struct fab_env fab_env(struct weftd *w)
+{
+    return (struct fab_env){.loop = w->loop,
+                            .pool = w->pool,
+                            .db = w->db,
+                            .alarms = w->alarms,
+                            .config = &w->config,
+                            .api = &w->api,
+                            .swept = on_swept,
+                            .snapshot = on_snapshot,
+                            .arg = w};
+}
+
 static int open_fabrics(struct weftd *w, struct err *e)
 {
-    struct fab_env env = {.loop = w->loop,
-                          .pool = w->pool,
-                          .db = w->db,
-                          .alarms = w->alarms,
-                          .config = &w->config,
-                          .api = &w->api,
-                          .swept = on_swept,
-                          .arg = w};
+    struct fab_env env = fab_env(w);
     const struct config_fabric *list = w->config.fabrics.item;
     unsigned n = w->args.offline ? 1 : (unsigned)w->config.fabrics.n;
 
@@ -279,6 +294,8 @@ static int open_api(struct weftd *w, struct err *e)
                             .fabric = w->api_fabric,
                             .num_fabrics = w->num_fab,
                             .alarms = w->alarms,
+                            .notifier = out_notifier(w->out),
+                            .metrics_guilbaults = w->config.metrics_compat == CONFIG_METRICS_GUILBAULTS,
                             .started_wall_ns = wall_now_ns()};
     struct api_opts o = {.address = w->config.http_address,
                          .port = w->args.offline ? 0 : (int)w->config.http_port,
@@ -297,6 +314,8 @@ static void close_all(struct weftd *w)
     api_free(w->api);
     w->api = NULL;
     pool_free(w->pool); // before the managers: no job may come back to them
+    out_free(w->out);
+    w->out = NULL;
     for (unsigned i = 0; i < w->num_fab; i++)
         fab_free(w->fab[i]);
     free(w->fab);
@@ -356,13 +375,29 @@ static void on_alarm_event(void *arg, const char *fabric, const char *kind, cons
                                                          .data = data});
     if (w->api != NULL)
         api_event(w->api, id);
+    out_alarm_event(w->out, kind);
+}
+
+static void on_alarm_change(void *arg, const struct alarm_change *c)
+{
+    struct weftd *w = arg;
+    out_alarm_change(w->out, c);
 }
 
 static void open_alarms(struct weftd *w)
 {
-    struct alarms_callbacks cb = {.arg = w, .event = on_alarm_event};
+    struct alarms_callbacks cb = {.arg = w, .event = on_alarm_event, .change = on_alarm_change};
     if (w->args.offline == NULL)
         w->alarms = alarms_new(w->loop, w->db, &cb);
+}
+
+static int open_out(struct weftd *w, struct err *e)
+{
+    struct fab_env env = fab_env(w);
+    if (w->args.offline != NULL)
+        return 0;
+    w->out = out_new(&env, w->fab, w->num_fab, e);
+    return w->out != NULL ? 0 : e->code ? e->code : -EINVAL;
 }
 
 static int run_daemon(struct weftd *w)
@@ -370,7 +405,7 @@ static int run_daemon(struct weftd *w)
     struct err e = {0};
     char http[100] = "off";
     open_alarms(w);
-    if (open_fabrics(w, &e) != 0 || open_api(w, &e) != 0)
+    if (open_fabrics(w, &e) != 0 || open_out(w, &e) != 0 || open_api(w, &e) != 0)
         return complain(&e, 1);
     if (api_port(w->api) > 0)
         snprintf(http, sizeof(http), "%.80s:%d", w->config.http_address, api_port(w->api));

@@ -110,6 +110,9 @@ long series_read(struct series_reader *r, const struct series_query *q, series_p
 // points, 0 when nothing is new.
 long series_scan(struct series_reader *r, const char *cursor, size_t max_points, series_point_fn *fn,
                  void *arg, char *ret_cursor, size_t cursor_size, struct err *e);
+// The cursor behind all sweeps that are older than at_ms. 0, or negative errno and *e.
+int series_scan_begin(struct series_reader *r, int64_t at_ms, char *ret_cursor, size_t cursor_size,
+                      struct err *e);
 // What a series stands for, as the files say.
 int series_reader_key(struct series_reader *r, uint32_t i, uint64_t *ret_guid, uint8_t *ret_port);
 uint32_t series_reader_num(struct series_reader *r);

@@ -201,3 +201,27 @@ long series_scan(struct series_reader *r, const char *cursor, size_t max_points,
         print(&s, ret_cursor, cursor_size);
     return rc ? rc : c.n;
 }
+
+int series_scan_begin(struct series_reader *r, int64_t at_ms, char *ret_cursor, size_t cursor_size,
+                      struct err *e)
+{
+    struct scan s = {0};
+    struct series_name *list;
+    long n = series_names(r->dir, &list);
+    if (n < 0)
+        return err_set(e, (int)n, r->dir, "cannot list: %s", strerror((int)-n));
+    for (long i = 0; i < n; i++) {
+        struct series_file f;
+        char text[100];
+        int64_t seq = 0;
+        if (list[i].tier != SERIES_RAW || series_file_open(&f, r->dir, &list[i], false, NULL, NULL))
+            continue; // what cannot be opened is not read either
+        snprintf(text, sizeof(text), "SELECT coalesce(max(seq), 0) FROM sweep WHERE at_ms < %" PRId64, at_ms);
+        if (!series_file_fail(&f, db_get_int(f.c, text, &seq)) && seq > s.done)
+            s.done = seq;
+        series_file_close(&f);
+    }
+    free(list);
+    print(&s, ret_cursor, cursor_size);
+    return 0;
+}

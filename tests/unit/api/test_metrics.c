@@ -18,11 +18,6 @@
 #include "telemetry/health.h"
 #include "telemetry/table.h"
 
-const char *health_state_name(enum health_state s) // TEMP
-{
-    return s == HEALTH_HEALTHY ? "healthy" : "other";
-}
-
 // --- a fabric: a switch with an odd name and 4 ports, a spine, two adapters ---
 
 #define LEAF 0x100u

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/out.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/log.h"
+#include "lib/xalloc.h"
+#include "telemetry/notify.h"
+#include "telemetry/remote_write.h"
+
+#define BEHIND_RULE "W03"
+#define BEHIND_SUBJECT "remote-write"
+
+struct out_fabric {
+    struct out *o;
+    struct fab *fab;
+    struct remote_write *rw;
+};
+struct out {
+    struct fab_env env;
+    struct out_fabric *fabric;
+    unsigned num;
+    struct notifier *notifier;
+};
+
+static void put_event(struct out *o, const char *fabric, const char *kind, const char *severity,
+                      const char *subject, const char *text)
+{
+    log_notice(kind, "fabric=\"%s\" subject=\"%s\" text=\"%s\"", fabric, subject, text);
+    if (o->env.db == NULL)
+        return;
+    uint64_t id = db_event_add(o->env.db, &(struct db_event){.wall_ns = wall_now_ns(),
+                                                             .fabric = fabric,
+                                                             .kind = kind,
+                                                             .severity = severity,
+                                                             .subject = subject,
+                                                             .text = text,
+                                                             .data = ""});
+    if (*o->env.api != NULL)
+        api_event(*o->env.api, id);
+}
+
+// --- remote write ---
+
+static void on_remote_event(void *arg, const char *kind, const char *severity, const char *text)
+{
+    struct out_fabric *x = arg;
+    put_event(x->o, fab_api(x->fab)->name, kind, severity, BEHIND_SUBJECT, text);
+}
+
+static void on_behind(void *arg, bool on, const char *text)
+{
+    struct out_fabric *x = arg;
+    const char *name = fab_api(x->fab)->name;
+    if (x->o->env.alarms == NULL)
+        return;
+    if (on)
+        alarm_raise(x->o->env.alarms, &(struct alarm_report){.fabric = name,
+                                                             .rule = BEHIND_RULE,
+                                                             .subject = BEHIND_SUBJECT,
+                                                             .severity = ALARM_MINOR,
+                                                             .place = "remote write",
+                                                             .reason = text});
+    else
+        alarm_clear(x->o->env.alarms, name, BEHIND_RULE, BEHIND_SUBJECT);
+}
+
+// "name=value"; the strings are parts of *text, the caller's.
+static int split_labels(const struct opt_strings *list, struct rw_label *ret, char **text, struct err *e)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        text[i] = xstrdup(list->item[i]);
+        char *eq = strchr(text[i], '=');
+        if (eq == NULL)
+            return err_set(e, -EINVAL, "remote_write.labels", "\"%.100s\" is not name=value", list->item[i]);
+        *eq = 0;
+        ret[i] = (struct rw_label){text[i], eq + 1};
+    }
+    return 0;
+}
+
+static int open_remote(struct out_fabric *x, struct err *e)
+{
+    const struct config *c = x->o->env.config;
+    struct api_fabric *a = fab_api(x->fab);
+    size_t n = c->remote_write_labels.n;
+    struct rw_label *label = xcalloc(n + 1, sizeof(*label));
+    char **text = xcalloc(n + 1, sizeof(*text));
+    struct remote_write_opts o = {.fabric = a->name,
+                                  .fabric_label = x->o->num > 1 ? a->name : NULL,
+                                  .dir = a->series_dir,
+                                  .url = c->remote_write_url,
+                                  .bearer_token_file = c->remote_write_token_file,
+                                  .ca_file = c->remote_write_ca_file,
+                                  .label = label,
+                                  .num_labels = (unsigned)n,
+                                  .interval_ns = c->remote_write_interval,
+                                  .backfill_ns = c->remote_write_backfill};
+    struct remote_write_callbacks cb = {.arg = x, .event = on_remote_event, .behind = on_behind};
+
+    int rc = split_labels(&c->remote_write_labels, label, text, e);
+    if (rc == 0) {
+        x->rw = remote_write_new(x->o->env.loop, x->o->env.db, &o, &cb, e);
+        rc = x->rw != NULL ? 0 : e->code;
+    }
+    for (size_t i = 0; i < n; i++)
+        free(text[i]);
+    free(text);
+    free(label);
+    a->remote_write = x->rw;
+    return rc;
+}
+
+static int open_remotes(struct out *o, struct err *e)
+{
+    int rc = 0;
+    if (o->env.config->remote_write_url[0] == 0)
+        return 0;
+    for (unsigned i = 0; rc == 0 && i < o->num; i++) {
+        if (fab_api(o->fabric[i].fab)->series_dir == NULL) {
+            log_warning("remote-write-off", "fabric=%s text=\"no history is kept, from which it is sent\"",
+                        fab_api(o->fabric[i].fab)->name);
+            continue;
+        }
+        rc = open_remote(&o->fabric[i], e);
+    }
+    return rc;
+}
+
+void out_snapshot(struct out *o, struct fab *f)
+{
+    const struct sm *sm = fab_sm(f);
+    struct sm_blueprint b = {0};
+    for (unsigned i = 0; o != NULL && sm != NULL && i < o->num; i++) {
+        if (o->fabric[i].fab != f || o->fabric[i].rw == NULL)
+            continue;
+        sm_get_blueprint(sm, &b);
+        remote_write_names(o->fabric[i].rw, sm_fabric(sm), b.known);
+    }
+}
+
+// --- notifications ---
+
+static void on_notify_event(void *arg, const char *kind, const char *severity, const char *subject,
+                            const char *text)
+{
+    put_event(arg, "", kind, severity, subject, text);
+}
+
+static const char *const *list_of(const struct opt_strings *s)
+{
+    const char **list = xcalloc(s->n + 1, sizeof(char *));
+    for (size_t i = 0; i < s->n; i++)
+        list[i] = s->item[i];
+    return list;
+}
+
+static int open_notifier(struct out *o, struct err *e)
+{
+    const struct config *c = o->env.config;
+    char url[300];
+    struct notifier_opts n = {.alertmanager = list_of(&c->notify_alertmanager),
+                              .webhook = list_of(&c->notify_webhook),
+                              .syslog = list_of(&c->notify_syslog),
+                              .bearer_token_file = c->notify_token_file,
+                              .ca_file = c->notify_ca_file,
+                              .external_url = c->notify_external_url,
+                              .facility = (unsigned)c->notify_facility,
+                              .severity = (enum alarm_severity)c->notify_severity,
+                              .resend_ns = c->notify_resend,
+                              .replay_ns = c->notify_replay};
+    struct notifier_callbacks cb = {.arg = o, .event = on_notify_event};
+
+    if (n.external_url[0] == 0 && c->http_port != 0) {
+        snprintf(url, sizeof(url),
+                 strchr(c->http_address, ':') ? "http://[%.200s]:%lld" : "http://%.200s:%lld",
+                 c->http_address, (long long)c->http_port);
+        n.external_url = url;
+    }
+    if (n.alertmanager[0] != NULL || n.webhook[0] != NULL || n.syslog[0] != NULL) {
+        o->notifier = notifier_new(o->env.loop, o->env.db, o->env.alarms, &n, &cb, e);
+        if (o->notifier == NULL && e->code == 0)
+            e->code = -EINVAL;
+    }
+    free((void *)n.alertmanager);
+    free((void *)n.webhook);
+    free((void *)n.syslog);
+    return o->notifier != NULL || e->code == 0 ? 0 : e->code;
+}
+
+struct notifier *out_notifier(struct out *o)
+{
+    return o != NULL ? o->notifier : NULL;
+}
+
+void out_alarm_event(struct out *o, const char *kind)
+{
+    if (o != NULL && o->notifier != NULL)
+        notifier_event(o->notifier, kind);
+}
+
+void out_alarm_change(struct out *o, const struct alarm_change *c)
+{
+    if (o != NULL && o->notifier != NULL)
+        notifier_change(o->notifier, c);
+}
+
+// --- life cycle ---
+
+struct out *out_new(const struct fab_env *env, struct fab *const *fab, unsigned num, struct err *e)
+{
+    struct out *o = xcalloc(1, sizeof(*o));
+    o->env = *env;
+    o->num = num;
+    o->fabric = xcalloc(num + 1ul, sizeof(*o->fabric));
+    for (unsigned i = 0; i < num; i++)
+        o->fabric[i] = (struct out_fabric){.o = o, .fab = fab[i]};
+    if (open_remotes(o, e) != 0 || (env->alarms != NULL && open_notifier(o, e) != 0)) {
+        out_free(o);
+        return NULL;
+    }
+    for (unsigned i = 0; i < num; i++)
+        out_snapshot(o, fab[i]);
+    return o;
+}
+
+void out_free(struct out *o)
+{
+    if (o == NULL)
+        return;
+    for (unsigned i = 0; i < o->num; i++) {
+        fab_api(o->fabric[i].fab)->remote_write = NULL;
+        remote_write_free(o->fabric[i].rw);
+    }
+    notifier_free(o->notifier);
+    free(o->fabric);
+    free(o);
+}

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "telemetry/remote_write.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "db/db.h"
+#include "db/series.h"
+#include "lib/err.h"
+#include "lib/rng.h"
+#include "lib/xalloc.h"
+#include "telemetry/http_post.h"
+#include "telemetry/write_batch.h"
+
+#define LABELS_MAX 32u
+#define POINTS                                                                                               \
+    30720u // of a scan, which is what the store decodes at once; at most some megabytes of requests
+#define CURSOR_SIZE 256u
+#define CURSOR_NAME "remote-write-cursor"
+#define CAREFUL 64u // requests after a start that may have arrived before
+#define BEHIND (300 * MONO_S)
+#define TELL_AFTER 3u // tries
+#define BACKOFF_FIRST (500 * MONO_MS)
+#define BACKOFF_MOST (30 * MONO_S)
+
+enum told { TOLD_FAILING, TOLD_RECOVERED, TOLD_REFUSED, TOLD_KINDS };
+
+struct remote_write {
+    struct loop *loop;
+    struct db *db;
+    struct remote_write_callbacks cb;
+    char *fabric, *fabric_label, *dir, *label_text;
+    struct rw_label label[LABELS_MAX];
+    unsigned num_labels;
+    int64_t interval_ns, backfill_ns;
+    struct http_post *http;
+    pthread_t thread;
+
+    pthread_mutex_t lock; // of what follows, up to the next heading
+    pthread_cond_t cond;
+    bool stop;
+    const struct fabric *f, *known;
+    bool new_names;
+    struct remote_write_status status;
+    int64_t pending_ms; // time of the oldest sample that is to be sent; 0 = none is known
+    char save[CURSOR_SIZE + 64];
+    bool save_due;
+    bool tell[TOLD_KINDS];
+    char tell_text[TOLD_KINDS][200];
+
+    // the loop's
+    struct loop_waker *waker;
+    struct loop_timer save_timer, look_timer;
+    bool is_behind;
+
+    // the thread's
+    struct series_reader *reader;
+    char cursor[CURSOR_SIZE];
+    // What is through of the scan behind the cursor: see struct write_batch.
+    int64_t before_ms, window_ms;
+    uint32_t series_done;
+    bool at_cursor;                             // there is a cursor
+    const struct fabric *names_f, *names_known; // that names are of; references
+    const struct tele_names *names;
+    struct write_labels labels;
+    struct write_maker maker;
+    struct buf plain, part, block;
+    struct rng rng;
+    unsigned careful, tries;
+    bool told_failing;
+    int64_t refused_told_ns;
+};
+
+static int64_t now_ns(void)
+{
+    return mono_now().ns;
+}
+
+// --- from the thread to the loop ---
+
+static void tell(struct remote_write *w, enum told what, const char *text)
+{
+    pthread_mutex_lock(&w->lock);
+    w->tell[what] = true;
+    snprintf(w->tell_text[what], sizeof(w->tell_text[what]), "%s", text);
+    pthread_mutex_unlock(&w->lock);
+    loop_waker_signal(w->waker);
+}
+
+static void note_taken(struct remote_write *w, uint32_t samples, size_t bytes)
+{
+    pthread_mutex_lock(&w->lock);
+    w->status.samples += samples;
+    w->status.requests++;
+    w->status.bytes += bytes;
+    w->status.last_wall_ns = wall_now_ns();
+    w->status.failing = false;
+    w->status.text[0] = 0;
+    pthread_mutex_unlock(&w->lock);
+    if (w->told_failing)
+        tell(w, TOLD_RECOVERED, "the receiver takes samples again");
+    w->told_failing = false;
+    w->tries = 0;
+}
+
+static void note_failed(struct remote_write *w, const char *text)
+{
+    pthread_mutex_lock(&w->lock);
+    w->status.retries++;
+    w->status.failing = true;
+    snprintf(w->status.text, sizeof(w->status.text), "%s", text);
+    pthread_mutex_unlock(&w->lock);
+    if (++w->tries == TELL_AFTER && !w->told_failing) {
+        w->told_failing = true;
+        tell(w, TOLD_FAILING, text);
+    }
+}
+
+static void note_refused(struct remote_write *w, uint32_t samples, bool had, const char *text)
+{
+    pthread_mutex_lock(&w->lock);
+    if (had)
+        w->status.had += samples;
+    else
+        w->status.dropped += samples;
+    w->status.failing = false;
+    pthread_mutex_unlock(&w->lock);
+    w->tries = 0;
+    if (had)
+        return;
+    if (w->refused_told_ns == 0 || now_ns() - w->refused_told_ns > 3600 * MONO_S)
+        tell(w, TOLD_REFUSED, text);
+    w->refused_told_ns = now_ns();
+}
+
+static void note_cursor(struct remote_write *w)
+{
+    pthread_mutex_lock(&w->lock);
+    snprintf(w->save, sizeof(w->save), "%s\n%lld %lld %u", w->cursor, (long long)w->before_ms,
+             (long long)w->window_ms, w->series_done);
+    w->save_due = true;
+    pthread_mutex_unlock(&w->lock);
+    loop_waker_signal(w->waker);
+}
+
+static void note_pending(struct remote_write *w, int64_t first_ms)
+{
+    pthread_mutex_lock(&w->lock);
+    w->pending_ms = first_ms;
+    pthread_mutex_unlock(&w->lock);
+}
+
+// --- waiting; false: stop ---
+
+static bool wait_for(struct remote_write *w, int64_t ns)
+{
+    int64_t until = now_ns() + ns;
+    struct timespec t = {.tv_sec = until / MONO_S, .tv_nsec = until % MONO_S};
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop && now_ns() < until)
+        pthread_cond_timedwait(&w->cond, &w->lock, &t);
+    bool go = !w->stop;
+    pthread_mutex_unlock(&w->lock);
+    return go;
+}
+
+static bool wait_for_names(struct remote_write *w)
+{
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop && w->f == NULL)
+        pthread_cond_wait(&w->cond, &w->lock);
+    bool go = !w->stop;
+    pthread_mutex_unlock(&w->lock);
+    return go;
+}
+
+// --- names ---
+
+static void make_names(struct remote_write *w)
+{
+    uint32_t n = series_reader_num(w->reader);
+    struct tele_key *key = xcalloc(n + 1ul, sizeof(*key));
+    for (uint32_t i = 0; i < n; i++)
+        series_reader_key(w->reader, i, &key[i].node_guid, &key[i].num);
+    tele_names_unref(w->names);
+    write_labels_done(&w->labels);
+    w->names = tele_names_new(key, n, w->names_f, w->names_known);
+    write_labels_make(&w->labels, w->names, w->fabric_label, w->label, w->num_labels);
+    w->maker.names = w->names;
+    w->maker.labels = &w->labels;
+    free(key);
+}
+
+static void look_at_names(struct remote_write *w)
+{
+    const struct fabric *old_f = NULL, *old_known = NULL;
+    pthread_mutex_lock(&w->lock);
+    bool fresh = w->new_names;
+    if (fresh) {
+        old_f = w->names_f;
+        old_known = w->names_known;
+        w->names_f = fabric_ref(w->f);
+        w->names_known = w->known != NULL ? fabric_ref(w->known) : NULL;
+        w->new_names = false;
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (fresh || w->names == NULL || w->names->num < series_reader_num(w->reader))
+        make_names(w);
+    fabric_unref(old_f);
+    fabric_unref(old_known);
+}
+
+// --- sending; false: stop ---
+
+static bool send_block(struct remote_write *w, const struct buf *block, uint32_t samples, bool *unsure,
+                       struct http_answer *ret)
+{
+    for (;;) {
+        http_post(w->http, block->data, block->len, ret);
+        *unsure = *unsure || ret->unsure;
+        switch (ret->outcome) {
+        case HTTP_TAKEN:
+            note_taken(w, samples, block->len);
+            return true;
+        case HTTP_REFUSED:
+            return true;
+        case HTTP_ABORTED:
+            return false;
+        case HTTP_LATER:
+            break;
+        }
+        note_failed(w, ret->text);
+        int64_t wait = http_backoff(w->tries, BACKOFF_FIRST, BACKOFF_MOST, rng_u64(&w->rng));
+        if (!wait_for(w, ret->retry_after_ns > wait ? ret->retry_after_ns : wait))
+            return false;
+    }
+}
+
+// The receiver may have had some of it: in order of time, so that it takes what it has not had.
+static bool send_apart(struct remote_write *w, const struct write_batch *b)
+{
+    struct http_answer a;
+    int64_t *t = NULL;
+    bool unsure = true, go = true;
+    size_t n = rw_uncompress(&b->block, &w->plain) == 0 ? rw_times(&w->plain, &t) : 0;
+
+    for (size_t i = 0; go && i < n; i++) {
+        uint32_t samples = rw_at(&w->plain, t[i], &w->part);
+        if (rw_compress(&w->part, &w->block) != 0)
+            continue;
+        go = send_block(w, &w->block, samples, &unsure, &a);
+        if (go && a.outcome == HTTP_REFUSED)
+            note_refused(w, samples, true, a.text);
+    }
+    free(t);
+    return go;
+}
+
+static bool send_batch(struct remote_write *w, const struct write_batch *b)
+{
+    struct http_answer a;
+    bool unsure = w->careful > 0;
+
+    if (w->careful > 0)
+        w->careful--;
+    if (!send_block(w, &b->block, b->samples, &unsure, &a))
+        return false;
+    if (a.outcome != HTTP_REFUSED)
+        return true;
+    if (unsure && b->first_ms != b->last_ms)
+        return send_apart(w, b);
+    note_refused(w, b->samples, unsure, a.text);
+    return true;
+}
+
+static bool on_point(void *arg, const struct series_point *p)
+{
+    struct remote_write *w = arg;
+    if (p->at_ms <= w->before_ms || (p->at_ms <= w->window_ms && p->series < w->series_done))
+        return true;
+    if (p->series >= w->names->num)
+        make_names(w);
+    write_maker_point(&w->maker, p);
+    return true;
+}
+
+static bool send_all(struct remote_write *w)
+{
+    struct write_maker *m = &w->maker;
+    pthread_mutex_lock(&w->lock);
+    w->status.unnamed += m->unnamed;
+    pthread_mutex_unlock(&w->lock);
+    for (unsigned i = 0; i < m->num; i++) {
+        note_pending(w, m->batch[i].first_ms);
+        const struct write_batch *b = &m->batch[i];
+        if (!send_batch(w, b))
+            return false;
+        w->before_ms = b->before_ms;
+        w->window_ms = b->window_ms;
+        w->series_done = b->series_done;
+        note_cursor(w);
+    }
+    return true;
+}
+
+// One scan and what it found. False: nothing more for now, or stop.
+static bool scan(struct remote_write *w)
+{
+    char next[CURSOR_SIZE] = "";
+    struct err e = {0};
+
+    if (w->reader == NULL)
+        w->reader = series_reader_new(w->dir, &e);
+    if (w->reader == NULL) {
+        note_failed(w, e.text);
+        return false;
+    }
+    if (!w->at_cursor && series_scan_begin(w->reader, wall_now_ns() / MONO_MS - w->backfill_ns / MONO_MS,
+                                           w->cursor, sizeof(w->cursor), &e) != 0) {
+        note_failed(w, e.text);
+        return false;
+    }
+    w->at_cursor = true;
+    look_at_names(w);
+    write_maker_clear(&w->maker);
+    long n = series_scan(w->reader, w->cursor, POINTS, on_point, w, next, sizeof(next), &e);
+    write_maker_end(&w->maker);
+    if (n < 0) {
+        note_failed(w, e.text);
+        series_reader_free(w->reader);
+        w->reader = NULL;
+        return false;
+    }
+    if (!send_all(w))
+        return false;
+    if (strcmp(next, w->cursor) != 0) {
+        memcpy(w->cursor, next, sizeof(next));
+        w->before_ms = w->window_ms = w->series_done = 0;
+        note_cursor(w);
+    }
+    if (n == 0)
+        note_pending(w, 0);
+    return n > 0;
+}
+
+static void *thread_main(void *arg)
+{
+    struct remote_write *w = arg;
+    bool go = wait_for_names(w);
+    while (go) {
+        while (scan(w))
+            ;
+        go = wait_for(w, w->interval_ns);
+    }
+    return NULL;
+}
+
+// --- the loop's side ---
+
+static void save(void *arg)
+{
+    struct remote_write *w = arg;
+    char text[sizeof(w->save)];
+
+    loop_timer_cancel(&w->save_timer);
+    pthread_mutex_lock(&w->lock);
+    bool due = w->save_due;
+    memcpy(text, w->save, sizeof(text));
+    w->save_due = false;
+    pthread_mutex_unlock(&w->lock);
+    if (due && w->db != NULL)
+        db_blob_put(w->db, w->fabric, CURSOR_NAME, text, strlen(text), NULL, NULL);
+}
+
+static void on_wake(void *arg)
+{
+    static const char *const kind[] = {"remote-write-failing", "remote-write-recovered",
+                                       "remote-write-refused"};
+    static const char *const severity[] = {"warning", "notice", "error"};
+    struct remote_write *w = arg;
+    bool due[TOLD_KINDS];
+    char text[TOLD_KINDS][200];
+
+    pthread_mutex_lock(&w->lock);
+    memcpy(due, w->tell, sizeof(due));
+    memcpy(text, w->tell_text, sizeof(text));
+    memset(w->tell, 0, sizeof(w->tell));
+    bool save_due = w->save_due;
+    pthread_mutex_unlock(&w->lock);
+    for (unsigned k = 0; k < TOLD_KINDS; k++)
+        if (due[k] && w->cb.event != NULL)
+            w->cb.event(w->cb.arg, kind[k], severity[k], text[k]);
+    if (save_due && !loop_timer_pending(&w->save_timer))
+        loop_timer_after(&w->save_timer, MONO_S);
+}
+
+static void look(void *arg)
+{
+    struct remote_write *w = arg;
+    struct remote_write_status st;
+    char text[300];
+
+    loop_timer_after(&w->look_timer, 10 * MONO_S);
+    remote_write_get_status(w, &st);
+    if (w->is_behind ? st.lag_ns > 0 && st.failing : st.lag_ns > BEHIND)
+        w->is_behind = true;
+    else if (st.lag_ns <= BEHIND / 5)
+        w->is_behind = false;
+    if (w->cb.behind == NULL)
+        return;
+    snprintf(text, sizeof(text), "%lld min behind%s%s", (long long)(st.lag_ns / (60 * MONO_S)),
+             st.text[0] ? ": " : "", st.text);
+    w->cb.behind(w->cb.arg, w->is_behind, text);
+}
+
+void remote_write_get_status(struct remote_write *w, struct remote_write_status *ret)
+{
+    pthread_mutex_lock(&w->lock);
+    *ret = w->status;
+    int64_t pending = w->pending_ms;
+    pthread_mutex_unlock(&w->lock);
+    int64_t age = pending != 0 ? wall_now_ns() - pending * MONO_MS : 0;
+    ret->lag_ns = age > 0 ? age : 0;
+}
+
+void remote_write_names(struct remote_write *w, const struct fabric *f, const struct fabric *known)
+{
+    if (f == NULL)
+        return;
+    pthread_mutex_lock(&w->lock);
+    const struct fabric *old_f = w->f, *old_known = w->known;
+    w->f = fabric_ref(f);
+    w->known = known != NULL ? fabric_ref(known) : NULL;
+    w->new_names = true;
+    pthread_cond_broadcast(&w->cond);
+    pthread_mutex_unlock(&w->lock);
+    fabric_unref(old_f);
+    fabric_unref(old_known);
+}
+
+// --- life cycle ---
+
+static void load_cursor(struct remote_write *w)
+{
+    void *p = NULL;
+    size_t n;
+    if (w->db == NULL || db_blob_get(w->db, w->fabric, CURSOR_NAME, &p, &n) != 0)
+        return;
+    char *text = p, *end = strchr(text, '\n');
+    long long before, window;
+    unsigned series;
+    if (end != NULL && end - text < (long)sizeof(w->cursor) &&
+        sscanf(end, "%lld %lld %u", &before, &window, &series) == 3) {
+        memcpy(w->cursor, text, (size_t)(end - text));
+        w->before_ms = before;
+        w->window_ms = window;
+        w->series_done = series;
+        w->at_cursor = true;
+        w->careful = CAREFUL;
+    }
+    free(p);
+}
+
+static int take_labels(struct remote_write *w, const struct remote_write_opts *o, struct err *e)
+{
+    static const char *const taken[] = {"guid", "port", "switch", "hca", "fabric"};
+    struct buf text = {0};
+    if (o->num_labels > LABELS_MAX)
+        return err_set(e, -E2BIG, "remote_write.labels", "at most %u labels", LABELS_MAX);
+    for (unsigned i = 0; i < o->num_labels; i++) {
+        for (unsigned k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
+            if (strcmp(taken[k], o->label[i].name) == 0)
+                return err_set(e, -EINVAL, "remote_write.labels", "\"%s\" is a label of weft's own",
+                               taken[k]);
+        for (unsigned k = 0; k < i; k++)
+            if (strcmp(o->label[k].name, o->label[i].name) == 0)
+                return err_set(e, -EINVAL, "remote_write.labels", "\"%.60s\" is there twice",
+                               o->label[i].name);
+        if (!rw_label_name_ok(o->label[i].name))
+            return err_set(
+                e, -EINVAL, "remote_write.labels",
+                "\"%.60s\" is no name of a label: letters, digits and \"_\", not beginning with a digit",
+                o->label[i].name);
+    }
+    for (unsigned i = 0; i < o->num_labels; i++) { // one piece of memory for all
+        buf_add(&text, o->label[i].name, strlen(o->label[i].name) + 1);
+        buf_add(&text, o->label[i].value, strlen(o->label[i].value) + 1);
+    }
+    w->label_text = buf_take(&text);
+    for (const char *p = w->label_text; w->num_labels < o->num_labels; w->num_labels++) {
+        w->label[w->num_labels].name = p;
+        p += strlen(p) + 1;
+        w->label[w->num_labels].value = p;
+        p += strlen(p) + 1;
+    }
+    return 0;
+}
+
+static int open_http(struct remote_write *w, const struct remote_write_opts *o, struct err *e)
+{
+    static const char *const header[] = {"Content-Encoding: snappy", "Content-Type: application/x-protobuf",
+                                         "X-Prometheus-Remote-Write-Version: 0.1.0", NULL};
+    w->http = http_post_new(&(struct http_post_opts){.url = o->url,
+                                                     .header = header,
+                                                     .bearer_token_file = o->bearer_token_file,
+                                                     .ca_file = o->ca_file},
+                            e);
+    return w->http != NULL ? 0 : e->code;
+}
+
+static void init_lock(struct remote_write *w)
+{
+    pthread_condattr_t attr;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void free_all(struct remote_write *w)
+{
+    http_post_free(w->http);
+    series_reader_free(w->reader);
+    fabric_unref(w->f);
+    fabric_unref(w->known);
+    fabric_unref(w->names_f);
+    fabric_unref(w->names_known);
+    tele_names_unref(w->names);
+    write_labels_done(&w->labels);
+    write_maker_done(&w->maker);
+    buf_done(&w->plain);
+    buf_done(&w->part);
+    buf_done(&w->block);
+    pthread_mutex_destroy(&w->lock);
+    pthread_cond_destroy(&w->cond);
+    free(w->fabric);
+    free(w->fabric_label);
+    free(w->dir);
+    free(w->label_text);
+    free(w);
+}
+
+struct remote_write *remote_write_new(struct loop *l, struct db *db, const struct remote_write_opts *o,
+                                      const struct remote_write_callbacks *cb, struct err *e)
+{
+    struct remote_write *w = xcalloc(1, sizeof(*w));
+    *w = (struct remote_write){.loop = l,
+                               .db = db,
+                               .cb = *cb,
+                               .fabric = xstrdup(o->fabric),
+                               .fabric_label = o->fabric_label != NULL ? xstrdup(o->fabric_label) : NULL,
+                               .dir = xstrdup(o->dir),
+                               .interval_ns = o->interval_ns,
+                               .backfill_ns = o->backfill_ns};
+    write_maker_init(&w->maker);
+    init_lock(w);
+    if (take_labels(w, o, e) != 0 || open_http(w, o, e) != 0) {
+        free_all(w);
+        return NULL;
+    }
+    load_cursor(w);
+    rng_init(&w->rng, (uint64_t)now_ns());
+    w->waker = loop_waker_new(l, "remote-write", on_wake, w);
+    loop_timer_init(&w->save_timer, l, "remote-write", save, w);
+    loop_timer_init(&w->look_timer, l, "remote-write", look, w);
+    loop_timer_after(&w->look_timer, 10 * MONO_S);
+    if (pthread_create(&w->thread, NULL, thread_main, w) != 0) {
+        err_set(e, -EAGAIN, "remote_write", "no thread can be made");
+        loop_timer_cancel(&w->look_timer);
+        loop_waker_free(w->waker);
+        free_all(w);
+        return NULL;
+    }
+    return w;
+}
+
+void remote_write_free(struct remote_write *w)
+{
+    if (w == NULL)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stop = true;
+    pthread_cond_broadcast(&w->cond);
+    pthread_mutex_unlock(&w->lock);
+    http_post_abort(w->http);
+    pthread_join(w->thread, NULL);
+    save(w);
+    loop_timer_cancel(&w->look_timer);
+    loop_waker_free(w->waker);
+    free_all(w);
+}
