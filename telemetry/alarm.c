@@ -10,6 +10,7 @@
 
 #define TEXT_MAX 2048
 #define EVIDENCE_MAX 4096
+#define GROUP_MAX 500
 #define FULL_OVER (ALARMS_MAX / 10 * 9) // below it new ones are taken again
 
 const char *alarm_severity_name(enum alarm_severity s)
@@ -26,6 +27,8 @@ int64_t alarms_now(const struct alarms *a)
 // In virtual time the wall clock goes along: what lasts is not of another length for those who read it.
 int64_t alarms_wall(const struct alarms *a)
 {
+    if (a->cb.wall)
+        return a->cb.wall(a->cb.arg);
     if (loop_clock(a->loop) == LOOP_VIRTUAL)
         return a->wall_offset + alarms_now(a);
     return wall_now_ns();
@@ -138,8 +141,9 @@ struct alarm_rec *alarm_rec_new(struct alarms *a, uint64_t id, const char *fabri
     struct alarm_rec *r = xcalloc(1, sizeof(*r));
     if (a->n >= a->buckets)
         index_grow(a);
-    const char **text[] = {&r->v.place,    &r->v.peer,     &r->v.cable, &r->v.reason,   &r->v.evidence,
-                           &r->v.acked_by, &r->v.ack_note, &r->group,   &r->group_place};
+    const char **text[] = {&r->v.place,    &r->v.peer,         &r->v.cable,       &r->v.reason,
+                           &r->v.evidence, &r->v.acked_by,     &r->v.ack_note,    &r->group[0],
+                           &r->group[1],   &r->group_place[0], &r->group_place[1]};
     for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++)
         alarm_put(text[i], "", 0);
     alarm_put(&r->v.fabric, fabric, TEXT_MAX);
@@ -167,9 +171,9 @@ struct alarm_rec *alarm_rec_new(struct alarms *a, uint64_t id, const char *fabri
 
 static void rec_free(struct alarm_rec *r)
 {
-    const char *text[] = {r->v.place,    r->v.peer,    r->v.cable,    r->v.reason,
-                          r->v.evidence, r->v.advice,  r->v.acked_by, r->v.ack_note,
-                          r->v.fabric,   r->v.subject, r->group,      r->group_place};
+    const char *text[] = {r->v.place,  r->v.peer,     r->v.cable,        r->v.reason,      r->v.evidence,
+                          r->v.advice, r->v.acked_by, r->v.ack_note,     r->v.fabric,      r->v.subject,
+                          r->group[0], r->group[1],   r->group_place[0], r->group_place[1]};
     for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++)
         free((void *)text[i]);
     free(r);
@@ -307,6 +311,7 @@ static void raise_again(struct alarms *a, struct alarm_rec *r, const struct alar
     r->v.active = true;
     r->v.cleared_wall_ns = 0;
     r->v.last_wall_ns = alarms_wall(a);
+    a->list_stale = true;
     if (news || back || other)
         r->v.count++;
     if (back || other) {
@@ -342,8 +347,10 @@ void alarm_raise(struct alarms *a, const struct alarm_report *p)
     r->v.severity = p->severity;
     r->v.count = 1;
     take_report(r, p);
-    alarm_put(&r->group, p->group, TEXT_MAX);
-    alarm_put(&r->group_place, p->group_place ? p->group_place : p->group, TEXT_MAX);
+    alarm_put(&r->group[0], p->group, GROUP_MAX);
+    alarm_put(&r->group_place[0], p->group_place ? p->group_place : p->group, GROUP_MAX);
+    alarm_put(&r->group[1], p->group2, GROUP_MAX);
+    alarm_put(&r->group_place[1], p->group2_place ? p->group2_place : p->group2, GROUP_MAX);
     alarm_bunch_add(a, r);
     alarm_silence_find(a, r);
     alarm_dirty(a, r, 2);
@@ -393,7 +400,7 @@ void alarms_free(struct alarms *a)
 {
     if (!a)
         return;
-    alarm_keep_save(a, true);
+    alarm_keep_done(a);
     loop_timer_cancel(&a->tell);
     loop_timer_cancel(&a->tick);
     alarm_bunches_free(a);

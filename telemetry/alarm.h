@@ -72,7 +72,8 @@ struct alarm_report { // strings are copied, cut at 2 KiB (evidence: 4 KiB, else
     const char *group;       // alarms with the same group and rule within a minute become one with a count
                              // ("0x<guid>" of the switch whose 64 links went), or NULL
     const char *group_place; // the group's name for people ("spine-05"); NULL: group
-    uint64_t node_guid[2];   // both ends, 0 = none: what silences and windows look at
+    const char *group2, *group2_place; // another one that it may belong to, whichever comes to three first
+    uint64_t node_guid[2];             // both ends, 0 = none: what silences and windows look at
     uint8_t port[2];
 };
 
@@ -107,18 +108,20 @@ struct alarm_silence {
 
 struct alarm_change { // told to those who send alarms on
     enum { ALARM_RAISED, ALARM_CHANGED, ALARM_CLEARED, ALARM_ACKED, ALARM_SILENCED } what;
-    const struct alarm *alarm; // CLEARED: for the last time
+    const struct alarm *alarm; // CLEARED: for the last time; with a leader: it goes on as part of that one
 };
 
 struct alarms_callbacks {
     void *arg;
-    // kind: "alarm-raised", "alarm-changed", "alarm-cleared", "alarm-acked", "silence-begun",
-    // "silence-ended", "maintenance-ended". severity: of events (info, notice, warning, error).
+    // kind: "alarm-raised", "alarm-changed", "alarm-cleared", "alarm-grouped", "alarm-acked",
+    // "silence-begun", "silence-ended", "maintenance-ended". severity: of events (info, notice, warning,
+    // error).
     void (*event)(void *arg, const char *fabric, const char *kind, const char *severity, const char *subject,
                   const char *text, const char *data_json);
     void (*change)(void *arg, const struct alarm_change *c); // may be NULL. Must not change the list
     // Whether a silence's focus covers a port; NULL: compared as GUID, name pattern or GUID/port.
     bool (*covers)(void *arg, const char *focus, const char *fabric, uint64_t node_guid, uint8_t port);
+    int64_t (*wall)(void *arg); // ns since 1970; NULL: the system's clock, which in virtual time goes along
 };
 // db may be NULL. Loads what was active; it is cleared again by the usual rules when nobody raises it.
 struct alarms *alarms_new(struct loop *l, struct db *db, const struct alarms_callbacks *cb);

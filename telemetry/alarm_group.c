@@ -14,70 +14,79 @@
 
 #define WINDOW (60 * MONO_S)
 
-static uint64_t bunch_hash(const struct alarm_rec *r)
+static uint64_t bunch_hash(const struct alarm_rec *r, const char *group)
 {
     uint64_t h = 3;
     for (const char *s = r->v.fabric; *s; s++)
         h = (h ^ (uint8_t)*s) * 0x100000001b3ULL;
     h = hash_mix64(h ^ (uintptr_t)r->v.rule);
-    for (const char *s = r->group; *s; s++)
+    for (const char *s = group; *s; s++)
         h = (h ^ (uint8_t)*s) * 0x100000001b3ULL;
     return hash_mix64(h);
 }
 
-static bool same_bunch(const struct alarm_rec *x, const struct alarm_rec *y)
+static bool is_bunch(const struct alarm_bunch *b, const struct alarm_rec *r, const char *group)
 {
-    return x->v.rule == y->v.rule && strcmp(x->v.fabric, y->v.fabric) == 0 && strcmp(x->group, y->group) == 0;
+    const struct alarm_rec *x = b->rec ? b->rec : b->leader;
+    return x->v.rule == r->v.rule && strcmp(x->v.fabric, r->v.fabric) == 0 && strcmp(b->group, group) == 0;
 }
 
-static struct alarm_bunch **bunch_of(struct alarms *a, const struct alarm_rec *r, uint64_t h)
+static struct alarm_bunch *bunch_get(struct alarms *a, const struct alarm_rec *r, const char *group)
 {
+    uint64_t h = bunch_hash(r, group);
     struct alarm_bunch **b = &a->bunch[h & (a->buckets - 1)];
-    while (*b && ((*b)->hash != h || !same_bunch((*b)->rec ? (*b)->rec : (*b)->leader, r)))
+    while (*b && ((*b)->hash != h || !is_bunch(*b, r, group)))
         b = &(*b)->next;
-    return b;
-}
-
-// A bunch without records and leader is taken out at once: its name is theirs.
-void alarm_bunch_add(struct alarms *a, struct alarm_rec *r)
-{
-    if (!r->group[0])
-        return;
-    uint64_t h = bunch_hash(r);
-    struct alarm_bunch **b = bunch_of(a, r, h);
     if (!*b) {
         *b = xcalloc(1, sizeof(**b));
         (*b)->hash = h;
+        (*b)->group = xstrdup(group);
     }
-    r->bunch = *b;
-    if (r->v.group) {
-        r->bunch->leader = r;
-        return;
+    return *b;
+}
+
+void alarm_bunch_add(struct alarms *a, struct alarm_rec *r)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!r->group[i][0] || (i == 1 && strcmp(r->group[0], r->group[1]) == 0))
+            continue;
+        struct alarm_bunch *b = r->bunch[i] = bunch_get(a, r, r->group[i]);
+        if (r->v.group) {
+            b->leader = r;
+            return;
+        }
+        r->bunch_next[i] = b->rec;
+        b->rec = r;
     }
-    r->bunch_next = r->bunch->rec;
-    r->bunch->rec = r;
+}
+
+static struct alarm_rec **next_of(const struct alarm_bunch *b, struct alarm_rec *r)
+{
+    return &r->bunch_next[r->bunch[0] == b ? 0 : 1];
 }
 
 static void bunch_remove(struct alarms *a, struct alarm_rec *r)
 {
-    struct alarm_bunch *b = r->bunch;
-    if (!b)
-        return;
-    struct alarm_bunch **at = &a->bunch[b->hash & (a->buckets - 1)];
-    while (*at != b)
-        at = &(*at)->next;
-    if (b->leader == r) {
-        b->leader = NULL;
-    } else {
-        struct alarm_rec **p = &b->rec;
-        while (*p && *p != r)
-            p = &(*p)->bunch_next;
-        if (*p)
-            *p = r->bunch_next;
-    }
-    r->bunch = NULL;
-    if (!b->rec && !b->leader) {
+    for (int i = 0; i < 2; i++) {
+        struct alarm_bunch *b = r->bunch[i], **at;
+        if (!b)
+            continue;
+        if (b->leader == r) {
+            b->leader = NULL;
+        } else {
+            struct alarm_rec **p = &b->rec;
+            while (*p && *p != r)
+                p = next_of(b, *p);
+            if (*p)
+                *p = *next_of(b, r);
+        }
+        r->bunch[i] = NULL;
+        if (b->rec || b->leader)
+            continue;
+        for (at = &a->bunch[b->hash & (a->buckets - 1)]; *at != b;)
+            at = &(*at)->next;
         *at = b->next;
+        free((void *)b->group);
         free(b);
     }
 }
@@ -87,6 +96,7 @@ void alarm_bunches_free(struct alarms *a)
     for (uint32_t i = 0; i < a->buckets; i++) {
         for (struct alarm_bunch *b = a->bunch[i], *next; b; b = next) {
             next = b->next;
+            free((void *)b->group);
             free(b);
         }
     }
@@ -131,7 +141,7 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
         if (own && (!first || (r->v.active && !first->v.active)))
             first = r;
     }
-    if (!g->v.group || !first)
+    if (!g->v.group)
         return false;
     if (!active)
         worst = g->v.severity;
@@ -148,8 +158,10 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
         g->cleared = alarms_now(a);
         g->v.cleared_wall_ns = alarms_wall(a);
     }
+    if (!first) // parts of them are left at most
+        return news;
     char reason[2048], evidence[100];
-    snprintf(reason, sizeof(reason), "%u of %s: %s; %s%s%s", g->peak, g->group_place, g->v.rule->title,
+    snprintf(reason, sizeof(reason), "%u of %s: %s; %s%s%s", g->peak, g->group_place[0], g->v.rule->title,
              first->v.place, first->v.place[0] ? ": " : "", first->v.reason);
     snprintf(evidence, sizeof(evidence), "{\"members\":%u,\"active\":%u,\"most\":%u}", n, active, g->peak);
     alarm_put(&g->v.reason, reason, sizeof(reason));
@@ -180,23 +192,26 @@ void alarm_group_join(struct alarms *a, struct alarm_rec *leader, struct alarm_r
         alarm_dirty(a, m, 2);
     }
     link_member(leader, r);
+    if (r->told) // whoever was told of it alone hears that it is no more
+        alarm_tell_now(a, r, ALARM_CLEARED, "");
+    r->told = false;
     leader->joined = alarms_now(a);
     alarm_dirty(a, r, 2);
     alarm_group_look(a, r);
 }
 
-static struct alarm_rec *leader_new(struct alarms *a, const struct alarm_rec *r)
+static struct alarm_rec *leader_new(struct alarms *a, const struct alarm_rec *r, int i)
 {
-    struct alarm_rec *g = alarm_rec_find(a, r->v.fabric, r->v.rule->id, r->group, true);
+    struct alarm_rec *g = alarm_rec_find(a, r->v.fabric, r->v.rule->id, r->group[i], true);
     uint64_t guid = 0;
     if (g) // the last one has not ended
         return g;
-    g = alarm_rec_new(a, 0, r->v.fabric, r->v.rule, r->group, true);
-    alarm_put(&g->group, r->group, SIZE_MAX);
-    alarm_put(&g->group_place, r->group_place, SIZE_MAX);
-    alarm_put(&g->v.place, r->group_place, SIZE_MAX);
+    g = alarm_rec_new(a, 0, r->v.fabric, r->v.rule, r->group[i], true);
+    alarm_put(&g->group[0], r->group[i], SIZE_MAX);
+    alarm_put(&g->group_place[0], r->group_place[i], SIZE_MAX);
+    alarm_put(&g->v.place, r->group_place[i], SIZE_MAX);
     alarm_put(&g->v.advice, r->v.advice, SIZE_MAX);
-    if (guid_parse(r->group, &guid) == 0)
+    if (guid_parse(r->group[i], &guid) == 0)
         g->node_guid[0] = guid;
     g->v.members = 0;
     alarm_bunch_add(a, g);
@@ -214,31 +229,62 @@ static bool join_within(struct alarms *a, struct alarm_rec *r)
     return z != NULL;
 }
 
+// Those of a bunch that stand alone and are of the last minute, newest first; how many.
+static uint32_t alone(const struct alarm_bunch *b, int64_t now, struct alarm_rec **ret)
+{
+    uint32_t n = 0;
+    for (struct alarm_rec *m = b->rec; m && now - m->begun <= WINDOW; m = *next_of(b, m)) {
+        if (m->leader || !m->v.active)
+            continue;
+        if (ret)
+            ret[n] = m;
+        n++;
+    }
+    return n;
+}
+
 void alarm_group_new(struct alarms *a, struct alarm_rec *r)
 {
     int64_t now = alarms_now(a);
-    uint32_t n = 0;
 
-    if (join_within(a, r) || !r->bunch)
+    if (join_within(a, r))
         return;
-    struct alarm_rec *g = r->bunch->leader;
-    if (g && now - g->joined <= WINDOW) {
-        alarm_group_join(a, g, r);
+    for (int i = 0; i < 2; i++) {
+        struct alarm_rec *g = r->bunch[i] ? r->bunch[i]->leader : NULL;
+        if (g && now - g->joined <= WINDOW) {
+            alarm_group_join(a, g, r);
+            return;
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        uint32_t n = r->bunch[i] ? alone(r->bunch[i], now, NULL) : 0;
+        if (n < ALARM_GROUP_MIN)
+            continue;
+        struct alarm_rec *g = leader_new(a, r, i);
+        struct alarm_rec **newest = xcalloc(n, sizeof(struct alarm_rec *));
+        alone(r->bunch[i], now, newest);
+        while (n > 0)
+            alarm_group_join(a, g, newest[--n]);
+        free(newest);
         return;
     }
-    for (struct alarm_rec *m = r->bunch->rec; m && now - m->begun <= WINDOW; m = m->bunch_next)
-        n += !m->leader && m->v.active;
-    if (n < ALARM_GROUP_MIN)
-        return;
-    g = leader_new(a, r);
-    struct alarm_rec **newest = xcalloc(n, sizeof(struct alarm_rec *));
-    n = 0;
-    for (struct alarm_rec *m = r->bunch->rec; m && now - m->begun <= WINDOW; m = m->bunch_next)
-        if (!m->leader && m->v.active)
-            newest[n++] = m;
-    while (n > 0)
-        alarm_group_join(a, g, newest[--n]);
-    free(newest);
+}
+
+void alarm_group_relink(struct alarm_rec *leader, struct alarm_rec *r)
+{
+    link_member(leader, r);
+    r->told = false;
+}
+
+void alarm_group_reload(struct alarms *a, struct alarm_rec *leader)
+{
+    leader->v.members = 0;
+    if (leader->member)
+        refresh(a, leader);
+    else if (leader->v.active) {
+        leader->v.active = false;
+        leader->cleared = alarms_now(a);
+    }
 }
 
 void alarm_group_leave(struct alarms *a, struct alarm_rec *r)

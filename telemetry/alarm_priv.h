@@ -17,12 +17,12 @@ struct alarm_rec {
     struct alarm v; // its strings are the record's own, never NULL
     uint64_t node_guid[2];
     uint8_t port[2];
-    const char *group, *group_place; // "" = none
+    const char *group[2], *group_place[2]; // "" = none
     uint64_t hash;
     struct alarm_rec *next_key, *next_id;  // of the hash tables
     struct alarm_rec *prev, *next;         // all, by id
-    struct alarm_bunch *bunch;             // NULL: no group named
-    struct alarm_rec *bunch_next;          // newest first
+    struct alarm_bunch *bunch[2];          // NULL: no group named
+    struct alarm_rec *bunch_next[2];       // newest first
     struct alarm_rec *leader;              // that has taken it in; a leader has none itself
     struct alarm_rec *member, *member_end; // that it has taken in, oldest first
     struct alarm_rec *member_prev, *member_next;
@@ -42,6 +42,7 @@ struct alarm_rec {
 struct alarm_bunch {
     struct alarm_bunch *next;
     uint64_t hash;
+    const char *group;        // its name, its own
     struct alarm_rec *rec;    // newest first; leaders are not in it
     struct alarm_rec *leader; // of the last group that came of it; NULL when ended
 };
@@ -93,7 +94,9 @@ void alarm_group_new(struct alarms *a, struct alarm_rec *r); // r was just raise
 void alarm_group_join(struct alarms *a, struct alarm_rec *leader, struct alarm_rec *r);
 void alarm_group_leave(struct alarms *a, struct alarm_rec *r); // r ends
 void alarm_group_look(struct alarms *a, struct alarm_rec *r);  // a member has changed: so has its leader
-void alarm_bunch_add(struct alarms *a, struct alarm_rec *r);   // r has its group's name
+void alarm_group_relink(struct alarm_rec *leader, struct alarm_rec *r); // as of an earlier run
+void alarm_group_reload(struct alarms *a, struct alarm_rec *leader);    // its members are linked
+void alarm_bunch_add(struct alarms *a, struct alarm_rec *r);            // r has its group's name
 void alarm_bunches_free(struct alarms *a);
 static inline struct alarm_rec *alarm_top(struct alarm_rec *r)
 {
@@ -111,13 +114,15 @@ void alarm_json(struct buf *b, const char *key,
                 const char *s); // "key":"s", with a comma when it is not first
 
 // alarm_silence.c
-void alarm_silences_load(struct alarms *a);
+void alarm_silence_load(struct alarms *a, const struct alarm_silence *s); // of an earlier run
 void alarm_silences_free(struct alarms *a);
 void alarm_silence_find(struct alarms *a, struct alarm_rec *r); // sets v.silence
 int64_t alarm_silences_tick(struct alarms *a);                  // begins and ends; when to come again
 
 // alarm_keep.c
 void alarm_keep_load(struct alarms *a);
+void alarm_keep_done(struct alarms *a); // all is saved, ids not used are given back
+void alarm_silences_load(struct alarms *a);
 void alarm_keep_save(struct alarms *a, bool all); // all: also what may wait
 void alarm_keep_forget(struct alarms *a, const struct alarm_rec *r);
 void alarm_keep_silence(struct alarms *a, const struct alarm_silence *s);

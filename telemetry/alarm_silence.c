@@ -258,6 +258,13 @@ static void add(struct alarms *a, const struct alarm_silence *s, bool begun)
     r->v.reason = xstrdup(s->reason);
 }
 
+// One that has ended meanwhile ends with the first look, so that it is told.
+void alarm_silence_load(struct alarms *a, const struct alarm_silence *s)
+{
+    if (a->num_silences < ALARM_SILENCES_MAX)
+        add(a, s, s->from_wall_ns <= alarms_wall(a));
+}
+
 uint64_t alarm_silence_add(struct alarms *a, const struct alarm_silence *s, struct err *e)
 {
     if (check(a, s, e) != 0)

@@ -75,7 +75,10 @@ static void text_of(struct buf *b, const struct alarm *v, int what, const char *
     if (v->group)
         dash = "";
     buf_printf(b, "%s %s", v->rule->id, v->rule->title);
-    if (what == ALARM_CLEARED)
+    if (what == ALARM_CLEARED && v->leader)
+        buf_printf(b, " is part of alarm %llu now: %s%s%s", (unsigned long long)v->leader, at, dash,
+                   v->reason);
+    else if (what == ALARM_CLEARED)
         buf_printf(b, " is over: %s%s%s", at, dash, v->reason);
     else if (what == ALARM_ACKED)
         buf_printf(b, " is known to %s%s%s: %s", by, v->ack_note[0] ? ", " : "", v->ack_note, v->place);
@@ -97,7 +100,8 @@ void alarm_tell_now(struct alarms *a, struct alarm_rec *r, int what, const char 
     if (kind[what]) { // a silence has events of its own
         text_of(&text, &r->v, what, by);
         data_of(&data, &r->v, by);
-        alarm_event(a, r->v.fabric, kind[what], event_severity(&r->v, what),
+        const char *name = what == ALARM_CLEARED && r->leader ? "alarm-grouped" : kind[what];
+        alarm_event(a, r->v.fabric, name, event_severity(&r->v, what),
                     r->v.place[0] ? r->v.place : r->v.subject, text.data, data.data);
     }
     if (a->cb.change) {

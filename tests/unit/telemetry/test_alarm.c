@@ -1,0 +1,926 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of alarms: what becomes of raising and clearing, groups, acknowledging, silences and windows, and
+// what comes back after a restart. In virtual time.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "db/db.h"
+#include "lib/err.h"
+#include "lib/rng.h"
+#include "lib/xalloc.h"
+#include "telemetry/alarm.h"
+
+#define S MONO_S
+#define MIN (60 * MONO_S)
+
+struct note {
+    char kind[32], severity[16], subject[100], text[600], data[600];
+};
+struct fix {
+    char dir[200];
+    struct loop *loop;
+    struct db *db;
+    struct alarms *a;
+    struct note note[4000];
+    unsigned num_notes;
+    unsigned change[5]; // by what
+    uint64_t changed;   // alarm of the last
+};
+
+static void on_event(void *arg, const char *fabric, const char *kind, const char *severity,
+                     const char *subject, const char *text, const char *data)
+{
+    struct fix *f = arg;
+    (void)fabric;
+    assert_true(f->num_notes < 4000);
+    struct note *n = &f->note[f->num_notes++];
+    snprintf(n->kind, sizeof(n->kind), "%s", kind);
+    snprintf(n->severity, sizeof(n->severity), "%s", severity);
+    snprintf(n->subject, sizeof(n->subject), "%s", subject);
+    snprintf(n->text, sizeof(n->text), "%s", text);
+    snprintf(n->data, sizeof(n->data), "%s", data);
+    assert_int_equal(data[0], '{');
+    assert_int_equal(data[strlen(data) - 1], '}');
+}
+
+static void on_change(void *arg, const struct alarm_change *c)
+{
+    struct fix *f = arg;
+    f->change[c->what]++;
+    f->changed = c->alarm->id;
+    assert_true(c->alarm->leader == 0 || c->what == ALARM_CLEARED);
+}
+
+static int64_t wall(void *arg)
+{
+    const struct fix *f = arg;
+    return 1800000000 * S + loop_now(f->loop).ns;
+}
+
+static void start(struct fix *f)
+{
+    struct alarms_callbacks cb = {.arg = f, .event = on_event, .change = on_change, .wall = wall};
+    f->a = alarms_new(f->loop, f->db, &cb);
+}
+
+static int setup(void **state)
+{
+    struct fix *f = xcalloc(1, sizeof(*f));
+    f->loop = loop_new(LOOP_VIRTUAL);
+    start(f);
+    *state = f;
+    return 0;
+}
+
+static int setup_db(void **state)
+{
+    struct fix *f = xcalloc(1, sizeof(*f));
+    const char *tmp = getenv("TMPDIR");
+    struct db_open_report rep;
+    struct err e = {0};
+    snprintf(f->dir, sizeof(f->dir), "%s/weft-alarm-XXXXXX", tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(f->dir));
+    f->loop = loop_new(LOOP_VIRTUAL);
+    f->db = db_open(f->loop, f->dir, &rep, &e);
+    assert_non_null(f->db);
+    start(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fix *f = *state;
+    alarms_free(f->a);
+    db_close(f->db);
+    loop_free(f->loop);
+    int rc = 0;
+    if (f->dir[0]) {
+        char *cmd = xasprintf("rm -rf '%s'", f->dir);
+        rc = system(cmd);
+        free(cmd);
+    }
+    free(f);
+    return rc;
+}
+
+static void pass(struct fix *f, int64_t ns)
+{
+    bool never = false;
+    loop_run_until(f->loop, &never, ns);
+}
+
+static void restart(struct fix *f, int64_t away)
+{
+    struct db_open_report rep;
+    struct err e = {0};
+    alarms_free(f->a);
+    db_close(f->db);
+    pass(f, away);
+    f->db = db_open(f->loop, f->dir, &rep, &e);
+    assert_non_null(f->db);
+    start(f);
+}
+
+static void up(struct fix *f, const char *rule, const char *subject, enum alarm_severity s,
+               const char *reason)
+{
+    alarm_raise(f->a, &(struct alarm_report){.fabric = "fab",
+                                             .rule = rule,
+                                             .subject = subject,
+                                             .severity = s,
+                                             .place = "leaf-1/44 <-> spine-5/55",
+                                             .peer = "spine-5",
+                                             .reason = reason,
+                                             .evidence = "{\"n\":1}",
+                                             .node_guid = {0x11, 0x55},
+                                             .port = {44, 55}});
+}
+
+static void down(struct fix *f, const char *rule, const char *subject)
+{
+    alarm_clear(f->a, "fab", rule, subject);
+}
+
+static uint32_t listed(struct fix *f)
+{
+    const struct alarm *list;
+    return alarms_list(f->a, &list);
+}
+
+static const struct alarm *nth(struct fix *f, uint32_t i)
+{
+    const struct alarm *list;
+    assert_true(alarms_list(f->a, &list) > i);
+    return &list[i];
+}
+
+static unsigned notes(const struct fix *f, const char *kind)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < f->num_notes; i++)
+        n += strcmp(f->note[i].kind, kind) == 0;
+    return n;
+}
+
+static const struct note *last_note(const struct fix *f)
+{
+    assert_true(f->num_notes > 0);
+    return &f->note[f->num_notes - 1];
+}
+
+// --- one alarm ---
+
+static void raise_and_clear(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "11 errors");
+    assert_int_equal(listed(f), 1);
+    const struct alarm *a = nth(f, 0);
+    uint64_t id = a->id;
+    assert_true(id > 0 && a->active && a->count == 1 && a->members == 1 && !a->acked && !a->silence);
+    assert_string_equal(a->reason, "11 errors");
+    assert_string_equal(a->advice, alarm_rule("L06")->advice);
+    assert_int_equal(f->num_notes, 0); // told a second later
+    pass(f, 2 * S);
+    assert_int_equal(f->num_notes, 1);
+    assert_string_equal(last_note(f)->kind, "alarm-raised");
+    assert_string_equal(last_note(f)->severity, "warning");
+    assert_non_null(strstr(last_note(f)->text, "L06 post-FEC errors"));
+    assert_non_null(strstr(last_note(f)->text, "leaf-1/44 <-> spine-5/55"));
+    assert_non_null(strstr(last_note(f)->data, "\"evidence\":{\"n\":1}"));
+    assert_int_equal(f->change[ALARM_RAISED], 1);
+    assert_int_equal(f->changed, id);
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "11 errors"); // nothing new
+    assert_int_equal(nth(f, 0)->count, 1);
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "12 errors");
+    assert_int_equal(nth(f, 0)->count, 2);
+    assert_string_equal(nth(f, 0)->reason, "12 errors");
+    pass(f, 70 * S);
+    assert_int_equal(f->num_notes, 1); // more of the same is no event
+
+    down(f, "L06", "0x11/44");
+    assert_int_equal(listed(f), 1); // sticky
+    assert_false(nth(f, 0)->active);
+    assert_true(nth(f, 0)->cleared_wall_ns >= nth(f, 0)->since_wall_ns);
+    pass(f, 2 * S);
+    assert_int_equal(notes(f, "alarm-changed"), 1);
+    pass(f, 8 * MIN);
+    assert_int_equal(listed(f), 1);
+    pass(f, MIN);
+    assert_int_equal(listed(f), 0);
+    assert_string_equal(last_note(f)->kind, "alarm-cleared");
+    assert_int_equal(f->change[ALARM_CLEARED], 1);
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "again");
+    assert_true(nth(f, 0)->id > id); // another one
+    down(f, "L06", "0x99/1");        // what is not there
+    down(f, "L99", "0x11/44");
+    up(f, "L99", "0x11/44", ALARM_MAJOR, "no such rule");
+    assert_int_equal(listed(f), 1);
+}
+
+static void comes_back_while_sticky(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L06", "x", ALARM_MAJOR, "r");
+    uint64_t id = nth(f, 0)->id;
+    pass(f, 30 * MIN);
+    down(f, "L06", "x"); // stands for long: ends at once
+    pass(f, 5 * S);
+    assert_int_equal(listed(f), 0);
+    up(f, "S01", "x", ALARM_CRITICAL, "r"); // the list itself waits a minute
+    pass(f, 30 * MIN);
+    id = nth(f, 0)->id;
+    for (int i = 0; i < 5; i++) {
+        down(f, "S01", "x");
+        pass(f, 50 * S);
+        assert_int_equal(listed(f), 1);
+        assert_false(nth(f, 0)->active);
+        up(f, "S01", "x", ALARM_CRITICAL, "r");
+        assert_true(nth(f, 0)->active && nth(f, 0)->id == id);
+        assert_int_equal(nth(f, 0)->count, 2 + i);
+    }
+    down(f, "S01", "x");
+    pass(f, 65 * S);
+    assert_int_equal(listed(f), 0);
+}
+
+static void severity_and_ack(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L07", "x", ALARM_MINOR, "r");
+    pass(f, 2 * S);
+    uint64_t id = nth(f, 0)->id;
+    assert_int_equal(alarm_ack(f->a, id + 1, "anna", ""), -ENOENT);
+    assert_int_equal(alarm_ack(f->a, id, "anna", "cable ordered"), 0);
+    assert_true(nth(f, 0)->acked);
+    assert_string_equal(nth(f, 0)->acked_by, "anna");
+    assert_string_equal(nth(f, 0)->ack_note, "cable ordered");
+    assert_string_equal(last_note(f)->kind, "alarm-acked");
+    assert_non_null(strstr(last_note(f)->data, "\"by\":\"anna\""));
+    up(f, "L07", "x", ALARM_CRITICAL, "worse");
+    assert_false(nth(f, 0)->acked); // nobody knows of that
+    pass(f, 2 * S);
+    assert_string_equal(last_note(f)->kind, "alarm-changed");
+    assert_string_equal(last_note(f)->severity, "error");
+    assert_int_equal(alarm_ack(f->a, id, "anna", NULL), 0);
+    up(f, "L07", "x", ALARM_MINOR, "better");
+    assert_true(nth(f, 0)->acked);
+    struct alarms_count c;
+    alarms_count(f->a, "fab", &c);
+    assert_true(c.minor == 1 && c.acked == 1 && c.critical + c.major + c.info + c.silenced == 0);
+    alarms_count(f->a, "other", &c);
+    assert_int_equal(c.minor, 0);
+}
+
+static void rounds(void **state)
+{
+    struct fix *f = *state;
+    up(f, "S04", "a", ALARM_CRITICAL, "r");
+    up(f, "S04", "b", ALARM_CRITICAL, "r");
+    up(f, "S05", "b", ALARM_MINOR, "r");
+    alarm_round(f->a, "fab", "S04");
+    up(f, "S04", "b", ALARM_CRITICAL, "r");
+    alarm_round(f->a, "other", "S04");
+    alarm_round(f->a, "fab", "S04");
+    unsigned active = 0;
+    for (uint32_t i = 0; i < listed(f); i++) {
+        active += nth(f, i)->active;
+        if (!nth(f, i)->active)
+            assert_string_equal(nth(f, i)->subject, "a");
+    }
+    assert_int_equal(active, 2);
+}
+
+static void order(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L13", "a", ALARM_MINOR, "r");
+    pass(f, S);
+    up(f, "L06", "b", ALARM_MAJOR, "r");
+    pass(f, S);
+    up(f, "L06", "c", ALARM_MAJOR, "r");
+    up(f, "L11", "d", ALARM_CRITICAL, "r");
+    down(f, "L11", "d");
+    const char *want[] = {"c", "b", "a", "d"};
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(nth(f, i)->subject, want[i]);
+}
+
+static void long_texts(void **state)
+{
+    struct fix *f = *state;
+    char *big = xmalloc(100001);
+    for (int i = 0; i < 50000; i++)
+        memcpy(big + 2 * i, "\xc3\xa9", 2);
+    big[100000] = 0;
+    alarm_raise(f->a, &(struct alarm_report){.fabric = "fab",
+                                             .rule = "L06",
+                                             .subject = "x\"\\\n",
+                                             .place = "a\"b\\c\nd\te",
+                                             .reason = big,
+                                             .evidence = big,
+                                             .cable = "q\"",
+                                             .severity = ALARM_MAJOR});
+    assert_true(strlen(nth(f, 0)->reason) <= 2048 && strlen(nth(f, 0)->reason) >= 2046);
+    assert_int_equal(strlen(nth(f, 0)->reason) % 2, 0); // no half character
+    assert_string_equal(nth(f, 0)->evidence, "");
+    pass(f, 2 * S);
+    assert_non_null(strstr(last_note(f)->data, "\"subject\":\"x\\\"\\\\\\u000a\""));
+    alarm_raise(f->a, &(struct alarm_report){.rule = "W05"}); // nothing else said
+    assert_int_equal(listed(f), 2);
+    free(big);
+}
+
+// --- groups ---
+
+static void link_of(struct fix *f, const char *rule, unsigned leaf, const char *spine)
+{
+    char subject[40], place[80], own[20], name[20];
+    snprintf(subject, sizeof(subject), "0x%016x/1", 0x100 + leaf);
+    snprintf(place, sizeof(place), "leaf-%u/1 <-> %s/%u", leaf, spine, leaf);
+    snprintf(own, sizeof(own), "0x%016x", 0x100 + leaf);
+    snprintf(name, sizeof(name), "leaf-%u", leaf);
+    alarm_raise(f->a, &(struct alarm_report){.fabric = "fab",
+                                             .rule = rule,
+                                             .subject = subject,
+                                             .severity = leaf == 7 ? ALARM_CRITICAL : ALARM_MAJOR,
+                                             .place = place,
+                                             .reason = "down for 10s",
+                                             .group = "0x0000000000000999",
+                                             .group_place = "spine-9",
+                                             .group2 = own,
+                                             .group2_place = name,
+                                             .node_guid = {0x100 + leaf, 0x999},
+                                             .port = {1, (uint8_t)leaf}});
+}
+
+static void link_up(struct fix *f, const char *rule, unsigned leaf)
+{
+    char subject[40];
+    snprintf(subject, sizeof(subject), "0x%016x/1", 0x100 + leaf);
+    down(f, rule, subject);
+}
+
+static void dead_spine(void **state)
+{
+    struct fix *f = *state;
+    const struct alarm **member;
+    for (unsigned i = 0; i < 64; i++)
+        link_of(f, "L01", i, "spine-9");
+    assert_int_equal(listed(f), 1);
+    uint64_t id = nth(f, 0)->id;
+    assert_true(nth(f, 0)->group && nth(f, 0)->active);
+    assert_int_equal(nth(f, 0)->members, 64);
+    assert_string_equal(nth(f, 0)->place, "spine-9");
+    assert_int_equal(nth(f, 0)->severity, ALARM_CRITICAL);
+    assert_int_equal(nth(f, 0)->node_guid[0], 0x999);
+    assert_non_null(strstr(nth(f, 0)->reason, "64 of spine-9"));
+    pass(f, 2 * S);
+    assert_int_equal(f->num_notes, 1);
+    assert_string_equal(last_note(f)->kind, "alarm-raised");
+    assert_non_null(strstr(last_note(f)->text, "64 of spine-9"));
+    assert_int_equal(f->change[ALARM_RAISED], 1);
+    assert_int_equal(alarm_members(f->a, id, &member), 64);
+    for (int i = 0; i < 64; i++) {
+        assert_int_equal(member[i]->leader, id);
+        assert_true(i == 0 || member[i]->id > member[i - 1]->id);
+        assert_ptr_equal(alarm_by_id(f->a, member[i]->id), member[i]);
+    }
+    free(member);
+    assert_int_equal(alarm_members(f->a, 12345, &member), 0);
+    free(member);
+    struct alarms_count c;
+    alarms_count(f->a, NULL, &c);
+    assert_true(c.critical == 1 && c.major == 0);
+    // Four minutes later they have dropped: part of the same.
+    pass(f, 4 * MIN);
+    for (unsigned i = 0; i < 64; i++)
+        link_of(f, "L03", i, "spine-9");
+    assert_int_equal(listed(f), 1);
+    assert_int_equal(nth(f, 0)->members, 64);
+    pass(f, 2 * S);
+    assert_int_equal(f->num_notes, 1);
+    // It comes back: the group stands while any of it does.
+    for (unsigned i = 1; i < 64; i++)
+        link_up(f, "L01", i);
+    pass(f, 20 * MIN);
+    assert_int_equal(listed(f), 1);
+    assert_true(nth(f, 0)->active);
+    assert_int_equal(nth(f, 0)->members, 1);
+    link_up(f, "L01", 0);
+    assert_false(nth(f, 0)->active);
+    for (unsigned i = 0; i < 64; i++)
+        link_up(f, "L03", i);
+    pass(f, 20 * MIN);
+    assert_int_equal(listed(f), 0);
+    assert_int_equal(notes(f, "alarm-cleared"), 1);
+    assert_non_null(strstr(last_note(f)->text, "64 of spine-9"));
+}
+
+// First two are listed and may have been told before a third makes them a group.
+static void group_that_comes_slowly(void **state)
+{
+    struct fix *f = *state;
+    link_of(f, "L01", 1, "spine-9");
+    pass(f, 20 * S);
+    link_of(f, "L01", 2, "spine-9");
+    assert_int_equal(listed(f), 2);
+    pass(f, 20 * S);
+    assert_int_equal(notes(f, "alarm-raised"), 2);
+    link_of(f, "L01", 3, "spine-9");
+    assert_int_equal(listed(f), 1);
+    pass(f, 2 * S);
+    assert_int_equal(notes(f, "alarm-raised"), 3);
+    assert_int_equal(notes(f, "alarm-grouped"), 2);
+    assert_int_equal(f->change[ALARM_CLEARED], 2);
+    pass(f, 50 * S);
+    link_of(f, "L01", 4, "spine-9"); // within a minute of the last
+    assert_int_equal(listed(f), 1);
+    assert_int_equal(nth(f, 0)->members, 4);
+    pass(f, 2 * MIN);
+    link_of(f, "L01", 5, "spine-9"); // another time
+    assert_int_equal(listed(f), 2);
+}
+
+static void no_group(void **state)
+{
+    struct fix *f = *state;
+    for (unsigned i = 0; i < 8; i++) { // too slow
+        link_of(f, "L01", i, "spine-9");
+        pass(f, 40 * S);
+    }
+    assert_int_equal(listed(f), 8);
+    link_of(f, "L06", 1, "spine-9"); // another rule
+    link_of(f, "L06", 2, "spine-9");
+    assert_int_equal(listed(f), 10);
+}
+
+// Cables of one leaf to many spines: the other name makes the group.
+static void group_by_the_second_name(void **state)
+{
+    struct fix *f = *state;
+    for (unsigned i = 0; i < 5; i++) {
+        char subject[40], spine[20];
+        snprintf(subject, sizeof(subject), "leaf/%u", i);
+        snprintf(spine, sizeof(spine), "0x%u", i);
+        alarm_raise(f->a, &(struct alarm_report){.fabric = "fab",
+                                                 .rule = "L06",
+                                                 .subject = subject,
+                                                 .group = spine,
+                                                 .group2 = "0x7",
+                                                 .group2_place = "leaf-7"});
+    }
+    assert_int_equal(listed(f), 1);
+    assert_string_equal(nth(f, 0)->place, "leaf-7");
+    assert_int_equal(nth(f, 0)->members, 5);
+}
+
+static void drop_is_part_of_down(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L01", "x", ALARM_MAJOR, "down");
+    pass(f, 4 * MIN);
+    up(f, "L03", "x", ALARM_MAJOR, "dropped");
+    assert_int_equal(listed(f), 1);
+    assert_string_equal(nth(f, 0)->rule->id, "L01");
+    assert_int_equal(nth(f, 0)->members, 1);
+    down(f, "L01", "x"); // up for a minute
+    pass(f, 9 * MIN);
+    assert_int_equal(listed(f), 1); // as long as its part stands
+    down(f, "L03", "x");
+    pass(f, 11 * MIN);
+    assert_int_equal(listed(f), 0);
+    up(f, "L03", "x", ALARM_MAJOR, "dropped"); // alone
+    assert_int_equal(listed(f), 1);
+    assert_int_equal(notes(f, "alarm-raised"), 1);
+}
+
+// --- silences ---
+
+static uint64_t silence(struct fix *f, const char *focus, const char *rule, int64_t ns, bool maintenance)
+{
+    struct err e = {0};
+    // The list's own clock: that of an alarm just raised.
+    alarm_raise(f->a, &(struct alarm_report){.fabric = "fab", .rule = "W05", .subject = "clock"});
+    const struct alarm *list;
+    uint32_t n = alarms_list(f->a, &list);
+    int64_t now = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(list[i].subject, "clock") == 0)
+            now = list[i].last_wall_ns;
+    uint64_t id = alarm_silence_add(f->a,
+                                    &(struct alarm_silence){.focus = focus,
+                                                            .rule = rule,
+                                                            .owner = "anna",
+                                                            .reason = "rack 12",
+                                                            .until_wall_ns = now + ns,
+                                                            .maintenance = maintenance},
+                                    &e);
+    if (id == 0)
+        fail_msg("%s", e.text);
+    return id;
+}
+
+static uint64_t silence_of(struct fix *f, const char *subject)
+{
+    for (uint32_t i = 0; i < listed(f); i++)
+        if (strcmp(nth(f, i)->subject, subject) == 0)
+            return nth(f, i)->silence;
+    fail_msg("%s is not listed", subject);
+    return 0;
+}
+
+static void silences(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "r");
+    pass(f, 2 * S);
+    unsigned told = f->change[ALARM_SILENCED];
+    uint64_t id = silence(f, "leaf-1", "", 10 * MIN, false);
+    assert_string_equal(last_note(f)->kind, "silence-begun");
+    assert_int_equal(silence_of(f, "0x11/44"), id);
+    assert_int_equal(f->change[ALARM_SILENCED], told + 1);
+    up(f, "L13", "0x11/44b", ALARM_MINOR, "r"); // later ones too
+    assert_int_equal(silence_of(f, "0x11/44b"), id);
+    struct alarms_count c;
+    alarms_count(f->a, "fab", &c);
+    assert_true(c.silenced == 2 && c.major == 0 && c.minor == 0);
+    const struct alarm_silence *list;
+    assert_int_equal(alarm_silences(f->a, &list), 1);
+    assert_true(list[0].id == id && list[0].from_wall_ns > 0 && strcmp(list[0].owner, "anna") == 0);
+    pass(f, 9 * MIN + 30 * S);
+    assert_int_equal(silence_of(f, "0x11/44"), id);
+    pass(f, MIN);
+    assert_int_equal(silence_of(f, "0x11/44"), 0);
+    assert_int_equal(alarm_silences(f->a, &list), 0);
+    assert_int_equal(notes(f, "silence-ended"), 1);
+    assert_int_equal(alarm_silence_end(f->a, id, "bo"), -ENOENT);
+    id = silence(f, "", "L06", MIN, false); // by rule
+    assert_int_equal(silence_of(f, "0x11/44"), id);
+    assert_int_equal(silence_of(f, "0x11/44b"), 0);
+    assert_int_equal(alarm_silence_end(f->a, id, "bo"), 0);
+    assert_int_equal(silence_of(f, "0x11/44"), 0);
+    assert_non_null(strstr(last_note(f)->data, "\"by\":\"bo\""));
+}
+
+static void what_a_focus_covers(void **state)
+{
+    struct fix *f = *state;
+    static const struct {
+        const char *focus;
+        bool covers;
+    } row[] = {
+        {"", true},           {"leaf-1", true},    {"leaf-1/44", true},      {"leaf-*", true},
+        {"spine-5/55", true}, {"spine-?", true},   {"leaf-2", false},        {"leaf", false},
+        {"leaf-1/4", false},  {"0x11", true},      {"0x11/44", true},        {"0x11/55", false},
+        {"0x55/55", true},    {"0x5", false},      {"0x12", false},          {"0x0000000000000055", true},
+        {"0x11/x", false},    {"spine-5/*", true}, {"leaf-1/44 <->", false}, {"11", false},
+    };
+    up(f, "L06", "s", ALARM_MAJOR, "r");
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        uint64_t id = silence(f, row[i].focus, "", MIN, false);
+        if ((silence_of(f, "s") == id) != row[i].covers)
+            fail_msg("focus \"%s\"", row[i].focus);
+        alarm_silence_end(f->a, id, "t");
+    }
+}
+
+static void refused_silences(void **state)
+{
+    struct fix *f = *state;
+    struct err e;
+    int64_t now = wall(f);
+    struct alarm_silence s = {.focus = "", .owner = "a", .reason = "r", .until_wall_ns = now + MIN}, t;
+#define REFUSED(change)                                                                                      \
+    do {                                                                                                     \
+        t = s;                                                                                               \
+        change;                                                                                              \
+        memset(&e, 0, sizeof(e));                                                                            \
+        assert_int_equal(alarm_silence_add(f->a, &t, &e), 0);                                                \
+        assert_true(e.code < 0 && e.text[0]);                                                                \
+    } while (0)
+    REFUSED(t.owner = "");
+    REFUSED(t.owner = NULL);
+    REFUSED(t.reason = "");
+    REFUSED(t.until_wall_ns = now - MIN);
+    REFUSED(t.until_wall_ns = 0);
+    REFUSED(t.until_wall_ns = now + 367 * 86400 * S);
+    REFUSED(t.rule = "L99");
+    REFUSED(t.from_wall_ns = now + 2 * MIN);
+    for (unsigned i = 0; i < ALARM_SILENCES_MAX; i++)
+        assert_true(alarm_silence_add(f->a, &s, &e) > 0);
+    REFUSED(t.owner = "b");
+}
+
+static void later_silence(void **state)
+{
+    struct fix *f = *state;
+    struct err e;
+    up(f, "L06", "s", ALARM_MAJOR, "r");
+    int64_t now = nth(f, 0)->last_wall_ns;
+    struct alarm_silence s = {
+        .owner = "a", .reason = "r", .from_wall_ns = now + 10 * MIN, .until_wall_ns = now + 20 * MIN};
+    uint64_t id = alarm_silence_add(f->a, &s, &e);
+    assert_int_equal(silence_of(f, "s"), 0);
+    pass(f, 9 * MIN);
+    assert_int_equal(silence_of(f, "s"), 0);
+    assert_int_equal(notes(f, "silence-begun"), 0);
+    pass(f, 90 * S);
+    assert_int_equal(silence_of(f, "s"), id);
+    assert_int_equal(notes(f, "silence-begun"), 1);
+}
+
+static void maintenance(void **state)
+{
+    struct fix *f = *state;
+    uint64_t id = silence(f, "spine-9", "", 30 * MIN, true);
+    for (unsigned i = 0; i < 10; i++)
+        link_of(f, "L01", i, "spine-9");
+    assert_int_equal(listed(f), 2);
+    assert_int_equal(silence_of(f, "0x0000000000000999"), id); // the group
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "elsewhere");
+    assert_int_equal(silence_of(f, "0x11/44"), 0);
+    pass(f, 25 * MIN);
+    for (unsigned i = 0; i < 9; i++)
+        link_up(f, "L01", i);
+    pass(f, 10 * MIN);
+    assert_int_equal(notes(f, "maintenance-ended"), 1);
+    for (unsigned i = 0; i < f->num_notes; i++) {
+        if (strcmp(f->note[i].kind, "maintenance-ended") != 0)
+            continue;
+        assert_string_equal(f->note[i].severity, "warning");
+        assert_non_null(strstr(f->note[i].text, "1 have not come back: L01"));
+        assert_non_null(strstr(f->note[i].data, "\"standing\":1"));
+    }
+    id = silence(f, "0x9", "", MIN, true);
+    pass(f, 2 * MIN);
+    assert_non_null(strstr(f->note[f->num_notes - 1].text, "all is back"));
+}
+
+static bool odd_ports(void *arg, const char *focus, const char *fabric, uint64_t guid, uint8_t port)
+{
+    (void)arg;
+    assert_string_equal(fabric, "fab");
+    assert_string_equal(focus, "odd ports");
+    return guid && port % 2;
+}
+
+static void focus_of_the_caller(void **state)
+{
+    struct fix *f = *state;
+    alarms_free(f->a);
+    struct alarms_callbacks cb = {.arg = f, .event = on_event, .change = on_change, .covers = odd_ports};
+    f->a = alarms_new(f->loop, NULL, &cb);
+    up(f, "L06", "s", ALARM_MAJOR, "r");
+    alarm_raise(f->a,
+                &(struct alarm_report){
+                    .fabric = "fab", .rule = "L06", .subject = "t", .node_guid = {1, 2}, .port = {2, 4}});
+    uint64_t id = silence(f, "odd ports", "", MIN, false);
+    assert_int_equal(silence_of(f, "s"), id);
+    assert_int_equal(silence_of(f, "t"), 0);
+}
+
+// --- bounds ---
+
+static void full(void **state)
+{
+    struct fix *f = *state;
+    struct alarms_callbacks quiet = {0};
+    char subject[40];
+    alarms_free(f->a);
+    f->a = alarms_new(f->loop, NULL, &quiet);
+    for (unsigned i = 0; i < ALARMS_MAX + 100; i++) {
+        snprintf(subject, sizeof(subject), "s%u", i);
+        up(f, "L13", subject, ALARM_INFO, "r");
+    }
+    assert_int_equal(listed(f), ALARMS_MAX + 1);
+    assert_string_equal(nth(f, 0)->rule->id, "W07");
+    for (unsigned i = 0; i < ALARMS_MAX; i += 2) {
+        snprintf(subject, sizeof(subject), "s%u", i);
+        down(f, "L13", subject);
+    }
+    pass(f, 11 * MIN);
+    assert_true(listed(f) <= ALARMS_MAX / 2 + 1);
+    pass(f, 11 * MIN);
+    assert_int_equal(listed(f), ALARMS_MAX / 2); // W07 has gone
+    up(f, "L06", "new", ALARM_MAJOR, "r");
+    assert_int_equal(listed(f), ALARMS_MAX / 2 + 1);
+}
+
+// --- restarts ---
+
+static void back_after_a_restart(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "11 errors");
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "12 errors");
+    alarm_ack(f->a, nth(f, 0)->id, "anna", "known");
+    for (unsigned i = 0; i < 5; i++)
+        link_of(f, "L01", i, "spine-9");
+    for (unsigned i = 0; i < 5; i++)
+        link_of(f, "L03", i, "spine-9");
+    alarm_raise(f->a, &(struct alarm_report){
+                          .fabric = "fab", .rule = "C03", .subject = "root", .advice = "own words"});
+    uint64_t sid = silence(f, "spine-9", "", 3 * 3600 * S, true);
+    down(f, "W05", "clock");
+    pass(f, 2 * MIN);
+    struct alarm was = *nth(f, 1);
+    assert_string_equal(was.subject, "0x11/44");
+    uint64_t group = nth(f, 0)->id;
+    int64_t since = was.since_wall_ns;
+    uint64_t id = was.id;
+    restart(f, 20 * S);
+    assert_int_equal(listed(f), 4);
+    const struct alarm *a = alarm_by_id(f->a, id);
+    assert_non_null(a);
+    assert_true(a->active && a->acked && a->count == 2 && a->severity == ALARM_MAJOR);
+    assert_true(a->since_wall_ns == since);
+    assert_string_equal(a->acked_by, "anna");
+    assert_string_equal(a->reason, "12 errors");
+    assert_string_equal(a->advice, alarm_rule("L06")->advice);
+    assert_int_equal(a->node_guid[1], 0x55);
+    a = alarm_by_id(f->a, group);
+    assert_non_null(a);
+    assert_true(a->group && a->members == 5);
+    assert_int_equal(a->silence, sid);
+    for (uint32_t i = 0; i < listed(f); i++)
+        if (strcmp(nth(f, i)->subject, "root") == 0)
+            assert_string_equal(nth(f, i)->advice, "own words");
+    unsigned raised = notes(f, "alarm-raised");
+    // The rules find again what stands; the rest is cleared when its time is over.
+    up(f, "L06", "0x11/44", ALARM_MAJOR, "13 errors");
+    assert_int_equal(alarm_by_id(f->a, id)->count, 3);
+    link_of(f, "L01", 9, "spine-9"); // one more within a minute? No: the group is older
+    pass(f, 15 * MIN);
+    assert_int_equal(notes(f, "alarm-raised"), raised + 1);
+    assert_null(alarm_by_id(f->a, group));
+    assert_true(alarm_by_id(f->a, id)->active);
+    pass(f, 130 * MIN);
+    assert_non_null(alarm_by_id(f->a, id)); // it was raised: only its rule clears it
+    restart(f, 0);
+    pass(f, 125 * MIN);
+    assert_non_null(alarm_by_id(f->a, id));
+    pass(f, 2 * MIN);
+    assert_null(alarm_by_id(f->a, id)); // nobody has, for as long as it must be clean
+}
+
+static void round_clears_what_an_earlier_run_left(void **state)
+{
+    struct fix *f = *state;
+    up(f, "S04", "a", ALARM_CRITICAL, "r");
+    pass(f, 30 * MIN);
+    restart(f, 0);
+    alarm_round(f->a, "fab", "S04");
+    pass(f, 5 * S);
+    assert_int_equal(listed(f), 0);
+}
+
+static void ids_rise_over_restarts(void **state)
+{
+    struct fix *f = *state;
+    uint64_t last = 0;
+    for (int i = 0; i < 5; i++) {
+        up(f, "L06", "x", ALARM_MAJOR, "r");
+        assert_true(nth(f, 0)->id > last);
+        assert_true(nth(f, 0)->id < 1000);
+        last = nth(f, 0)->id;
+        pass(f, 11 * MIN);
+        down(f, "L06", "x");
+        pass(f, MIN);
+        assert_int_equal(listed(f), 0);
+        restart(f, 0);
+    }
+}
+
+static void silence_that_ended_meanwhile(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L01", "x", ALARM_MAJOR, "r");
+    silence(f, "leaf-1", "", 10 * MIN, true);
+    pass(f, MIN);
+    restart(f, 20 * MIN);
+    pass(f, 2 * S);
+    assert_int_equal(notes(f, "maintenance-ended"), 1);
+    const struct alarm_silence *list;
+    assert_int_equal(alarm_silences(f->a, &list), 0);
+    restart(f, 0);
+    pass(f, 2 * S);
+    assert_int_equal(notes(f, "maintenance-ended"), 1);
+}
+
+// --- anything in any order ---
+
+static void at_random(void **state)
+{
+    struct fix *f = *state;
+    struct rng r;
+    rng_init(&r, 9);
+    struct alarms_callbacks quiet = {0};
+    alarms_free(f->a);
+    f->a = alarms_new(f->loop, f->db, &quiet);
+    static const char *const rule[] = {"L01", "L03", "L06", "S04"};
+    for (int i = 0; i < 20000; i++) {
+        unsigned leaf = rng_below(&r, 12), what = rng_below(&r, 100);
+        if (what < 55)
+            link_of(f, rule[rng_below(&r, 4)], leaf, "spine-9");
+        else if (what < 80)
+            link_up(f, rule[rng_below(&r, 4)], leaf);
+        else if (what < 82)
+            alarm_round(f->a, "fab", rule[rng_below(&r, 4)]);
+        else
+            pass(f, (int64_t)rng_below(&r, what == 99 ? 1800 : 40) * S);
+        if (i % 50)
+            continue;
+        const struct alarm *list, **member;
+        uint32_t n = alarms_list(f->a, &list), all = 0;
+        for (uint32_t k = 0; k < n; k++) {
+            uint32_t m = alarm_members(f->a, list[k].id, &member), same = 0;
+            bool active = false;
+            for (uint32_t j = 0; j < m; j++) {
+                same += member[j]->rule == list[k].rule;
+                active = active || (member[j]->rule == list[k].rule && member[j]->active);
+                assert_true(member[j]->leader == list[k].id);
+            }
+            if (list[k].group) {
+                assert_int_equal(list[k].members, same);
+                assert_int_equal(list[k].active, active);
+            }
+            all += m + 1;
+            free(member);
+        }
+        assert_true(all <= 4 * 12 + 4 * 13);
+        if (i % 2000 == 0 && f->db) {
+            alarms_free(f->a);
+            f->a = alarms_new(f->loop, f->db, &quiet);
+        }
+    }
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 2; i++)
+            alarm_round(f->a, "fab", rule[k]);
+    pass(f, 130 * MIN);
+    assert_int_equal(listed(f), 0);
+}
+
+// --- the catalogue ---
+
+static void catalogue(void **state)
+{
+    (void)state;
+    assert_true(alarm_num_rules > 25);
+    for (unsigned i = 0; i < alarm_num_rules; i++) {
+        const struct alarm_rule *r = &alarm_rules[i];
+        assert_true(r->id && r->name && r->title && r->severity && r->raised && r->cleared && r->advice &&
+                    r->source);
+        assert_ptr_equal(alarm_rule(r->id), r);
+        assert_true(strlen(r->id) == 3 && strchr("LCSW", r->id[0]));
+        assert_true(!r->within || alarm_rule(r->within));
+        for (unsigned k = 0; k < i; k++)
+            assert_string_not_equal(alarm_rules[k].name, r->name);
+    }
+    assert_null(alarm_rule("L99"));
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define D(fn) cmocka_unit_test_setup_teardown(fn, setup_db, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(raise_and_clear),
+        T(comes_back_while_sticky),
+        T(severity_and_ack),
+        T(rounds),
+        T(order),
+        T(long_texts),
+        T(dead_spine),
+        T(group_that_comes_slowly),
+        T(no_group),
+        T(group_by_the_second_name),
+        T(drop_is_part_of_down),
+        T(silences),
+        T(what_a_focus_covers),
+        T(refused_silences),
+        T(later_silence),
+        T(maintenance),
+        T(focus_of_the_caller),
+        T(full),
+        D(back_after_a_restart),
+        D(round_clears_what_an_earlier_run_left),
+        D(ids_rise_over_restarts),
+        D(silence_that_ended_meanwhile),
+        D(at_random),
+        cmocka_unit_test_setup_teardown(at_random, setup, teardown),
+        cmocka_unit_test(catalogue),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
