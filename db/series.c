@@ -80,20 +80,33 @@ void series_key(const struct series *s, uint32_t i, uint64_t *ret_guid, uint8_t 
 void series_frame_free(struct series_frame *f)
 {
     if (f) {
-        free(f->have[0]);
-        free(f->have[1]);
+        free(f->have);
         free(f->value);
+        free(f->s.value);
         free(f);
     }
 }
 
-static void reserve(uint64_t **p, size_t *cap, size_t n)
+static void *reserve(void *p, size_t *cap, size_t n)
 {
     if (n <= *cap)
-        return;
-    free(*p);
-    *p = xreallocarray(NULL, n + n / 8, sizeof(**p));
+        return p;
+    free(p);
     *cap = n + n / 8;
+    return xreallocarray(NULL, *cap, sizeof(uint64_t));
+}
+
+static void fill_block(struct series_frame *f, uint32_t block, const uint64_t *from, uint32_t n,
+                       unsigned columns)
+{
+    struct series_sample *m = &f->s;
+    uint64_t *to = f->value + (size_t)block * m->columns * SERIES_BLOCK;
+    for (uint32_t i = 0; i < n; i++, from += columns) {
+        for (unsigned c = 0; c < m->columns; c++)
+            to[c * SERIES_BLOCK + i] = from[m->id[c]];
+    }
+    for (unsigned c = 0; c < m->columns; c++)
+        m->value[(size_t)block * m->columns + c] = to + (size_t)c * SERIES_BLOCK;
 }
 
 // Column by column within each block: what coding wants, and columns that nobody has cost nothing.
@@ -101,25 +114,26 @@ static void fill_frame(struct series_frame *f, const uint64_t *value, const uint
                        unsigned columns)
 {
     uint64_t any = 0, valid = columns >= 64 ? UINT64_MAX : ((uint64_t)1 << columns) - 1;
-    reserve(&f->have[0], &f->have_cap, num + 1);
+    struct series_sample *m = &f->s;
+    f->have = reserve(f->have, &f->have_cap, num + 1);
     for (uint32_t i = 0; i < num; i++) {
-        f->have[0][i] = have[i] & valid;
-        any |= have[i] & valid;
+        f->have[i] = have[i] & valid;
+        any |= f->have[i];
     }
-    f->num = num;
-    f->blocks = (num + SERIES_BLOCK - 1) / SERIES_BLOCK;
-    f->columns = 0;
+    m->num = num;
+    m->blocks = (num + SERIES_BLOCK - 1) / SERIES_BLOCK;
+    m->have[0] = f->have;
+    m->have[1] = NULL;
+    m->columns = 0;
     for (; any; any &= any - 1)
-        f->id[f->columns++] = (uint8_t)__builtin_ctzll(any);
-    reserve(&f->value, &f->value_cap, (size_t)f->blocks * f->columns * SERIES_BLOCK + 1);
-    for (uint32_t b = 0; b < f->blocks; b++) {
-        uint64_t *to = f->value + (size_t)b * f->columns * SERIES_BLOCK;
-        uint32_t n = num - b * SERIES_BLOCK < SERIES_BLOCK ? num - b * SERIES_BLOCK : SERIES_BLOCK;
-        const uint64_t *from = value + (size_t)b * SERIES_BLOCK * columns;
-        for (uint32_t i = 0; i < n; i++, from += columns) {
-            for (unsigned c = 0; c < f->columns; c++)
-                to[c * SERIES_BLOCK + i] = from[f->id[c]];
-        }
+        m->id[m->columns++] = (uint8_t)__builtin_ctzll(any);
+    size_t n = (size_t)m->blocks * m->columns;
+    f->value = reserve(f->value, &f->value_cap, n * SERIES_BLOCK + 1);
+    m->value = reserve(m->value, &f->place_cap, n + 1);
+    for (uint32_t b = 0; b < m->blocks; b++) {
+        uint32_t left = num - b * SERIES_BLOCK;
+        fill_block(f, b, value + (size_t)b * SERIES_BLOCK * columns,
+                   left < SERIES_BLOCK ? left : SERIES_BLOCK, columns);
     }
 }
 
@@ -147,8 +161,8 @@ void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const 
     }
     if (!f)
         f = xcalloc(1, sizeof(*f));
-    f->at_ms = era_time(s, at_ms);
-    f->seq = s->next_seq++;
+    f->s.at_ms = era_time(s, at_ms);
+    f->s.seq = s->next_seq++;
     f->next = NULL;
     fill_frame(f, value, have, num, s->o.columns);
     pthread_mutex_lock(&s->mu);
@@ -256,7 +270,7 @@ static int look_at_all(struct series *s, struct series_report *rep, struct err *
     rep->created = n == 0;
     rep->series = s->num;
     s->key_cap = s->num;
-    s->last_ms = rep->last_ms;
+    s->last_ms = s->newest_ms = rep->last_ms;
     s->next_seq = (newest / SERIES_SEQ_GAP + 2) * SERIES_SEQ_GAP;
     return rc;
 }
@@ -274,8 +288,10 @@ static int start_writer(struct series *s, struct err *e)
 
 static void series_free(struct series *s)
 {
-    for (int t = 0; t < SERIES_TIERS; t++)
+    for (int t = 0; t < SERIES_TIERS; t++) {
         series_out_done(&s->out[t]);
+        series_fold_done(&s->out[t].fold);
+    }
     for (struct series_frame *f; (f = s->spare);) {
         s->spare = f->next;
         series_frame_free(f);
@@ -306,6 +322,7 @@ struct series *series_open(struct loop *l, const char *dir, const struct series_
     pthread_cond_init(&s->done, NULL);
     for (int t = 0; t < SERIES_TIERS; t++)
         s->out[t].tier = (enum series_tier)t;
+    series_fold_init(s);
     int rc =
         o->columns > SERIES_COLUMNS ? err_set(e, -EINVAL, dir, "more than %d columns", SERIES_COLUMNS) : 0;
     if (!rc)
@@ -316,6 +333,10 @@ struct series *series_open(struct loop *l, const char *dir, const struct series_
         rc = look_at_all(s, &rep, e);
     if (!rc) {
         index_keys(s);
+        s->wnum = s->num;
+        s->wkey = xreallocarray(NULL, s->num + 1, sizeof(*s->wkey));
+        if (s->num)
+            memcpy(s->wkey, s->key, s->num * sizeof(*s->wkey));
         rc = start_writer(s, e);
     }
     if (rc) {

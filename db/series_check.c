@@ -157,7 +157,7 @@ static bool check_file(const char *dir, const struct series_name *name, char *te
 long series_check(const char *dir, void (*tell)(void *arg, const char *file, const char *text), void *arg)
 {
     struct series_name *list;
-    char text[400];
+    char text[600];
     long n = series_names(dir, &list), damaged = 0;
     if (n < 0)
         return n;

@@ -28,8 +28,9 @@ static const char *const sql[SERIES_ST_N] = {
     [SERIES_ST_PART] = "INSERT INTO part (id, d) VALUES (?1, ?2)",
     [SERIES_ST_CHUNK] = "INSERT INTO chunk (block, seq0, seq1, part, dir) VALUES (?1, ?2, ?3, ?4, ?5)",
     [SERIES_ST_KEYS] = "INSERT OR REPLACE INTO keys (block, d) VALUES (?1, ?2)",
-    [SERIES_ST_TAIL] = "SELECT s.seq, h.d FROM sweep s LEFT JOIN head h ON h.id = (s.seq << 16 | ?1) "
-                       "WHERE s.seq > ?2 AND s.seq <= ?3 ORDER BY s.seq LIMIT ?4",
+    [SERIES_ST_TAIL] =
+        "SELECT s.seq, h.d, s.at_ms FROM sweep s LEFT JOIN head h ON h.id = (s.seq << 16 | ?1) "
+        "WHERE s.seq > ?2 AND s.seq <= ?3 ORDER BY s.seq LIMIT ?4",
     [SERIES_ST_TRIM] = "DELETE FROM head WHERE id < ?1",
     [SERIES_ST_TIMES] = "SELECT seq, at_ms FROM sweep WHERE seq > ?1 ORDER BY seq",
     [SERIES_ST_CHUNKS] = "SELECT seq0, seq1, part, dir FROM chunk WHERE block = ?1 AND seq1 >= ?2 AND "
@@ -119,6 +120,13 @@ long series_names(const char *dir, struct series_name **ret)
 
 // --- opening ---
 
+// Not a read that failed: that may work again.
+static bool is_damage(int rc)
+{
+    return (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB || rc == SQLITE_IOERR_CORRUPTFS ||
+           rc == SQLITE_IOERR_DATA;
+}
+
 int series_file_fail(struct series_file *f, int rc)
 {
     if (!rc)
@@ -127,7 +135,7 @@ int series_file_fail(struct series_file *f, int rc)
     f->rc = rc;
     snprintf(f->fail_text, sizeof(f->fail_text), "%s: %s: %s", f->name.text, sqlite3_errmsg(f->c),
              db_rc_text(err));
-    return db_rc_damage(rc) ? -EBADMSG : err;
+    return is_damage(rc) ? -EBADMSG : err;
 }
 
 sqlite3_stmt *series_stmt(struct series_file *f, enum series_stmt which)
@@ -200,7 +208,7 @@ static int use(struct series_file *f, bool write)
                            "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096");
     if (!rc && write)
         rc = db_exec(f->c,
-                     "PRAGMA page_size = 8192; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 8000;"
+                     "PRAGMA page_size = 8192; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;"
                      "PRAGMA journal_size_limit = 33554432");
     if (!rc)
         rc = db_get_int(f->c, "PRAGMA user_version", &version);

@@ -166,10 +166,10 @@ void series_head_encode(struct buf *out, struct series_chain *c, const struct se
         memset(c->known, 0, sizeof(c->known));
     for (unsigned k = 0; k < s->columns; k++) {
         column_bits(s, s->id[k], there);
-        if (none_there(there))
+        if (!s->value[k] || none_there(there))
             continue;
         unsigned m = mask_number(masks, &nmasks, there, s->series);
-        size_t n = head_column(data + len, c, s->id[k], s->value + (size_t)k * SERIES_BLOCK, there);
+        size_t n = head_column(data + len, c, s->id[k], s->value[k], there);
         uint8_t *d = dir + ncols++ * HEAD_COLUMN;
         memcpy(d, (uint8_t[]){s->id[k], (uint8_t)m, (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), 0}, 6);
         len += n;

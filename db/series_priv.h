@@ -64,9 +64,9 @@ void series_chain_done(struct series_chain *c);
 // One block's part of a sweep.
 struct series_slice {
     unsigned series, columns;
-    const uint8_t *id;       // [columns]
-    const uint64_t *value;   // [column * SERIES_BLOCK + i]
-    const uint64_t *have[2]; // [i]: values, peaks (may be NULL)
+    const uint8_t *id;            // [columns]
+    const uint64_t *const *value; // [column][i]; NULL: nobody has it
+    const uint64_t *have[2];      // [i]: values, peaks (may be NULL)
 };
 // seed: of the checksum, from where the row stands.
 void series_head_encode(struct buf *out, struct series_chain *c, const struct series_slice *s, bool key,
@@ -155,7 +155,7 @@ struct series_file {
     char *path;
     sqlite3 *c;
     sqlite3_stmt *st[SERIES_ST_N];
-    char fail_text[200];
+    char fail_text[400];
     int rc; // SQLite's code of the last failure
 };
 void series_name_of(enum series_tier tier, int64_t at_ms, struct series_name *ret);
@@ -180,15 +180,31 @@ int series_save_keys(struct series_file *f, uint32_t block, const struct series_
 int series_set_aside(const char *path, char *ret_name, size_t size);
 
 // --- the store ---
-struct series_frame { // a sweep, as columns; from the caller to the writer
-    struct series_frame *next;
+struct series_sample { // of a tier: a sweep, or what a minute or an hour made
     int64_t seq, at_ms;
     uint32_t num, blocks;
     unsigned columns;
     uint8_t id[SERIES_IDS];
-    uint64_t *have[2]; // [num]; peaks: NULL = none
-    uint64_t *value;   // [(block * columns + column) * SERIES_BLOCK + i]
-    size_t have_cap, value_cap;
+    const uint64_t *have[2]; // [num]; peaks: NULL = none
+    const uint64_t **value;  // [block * columns + column][i]
+};
+struct series_frame { // a sweep on its way from the caller to the writer
+    struct series_frame *next;
+    struct series_sample s;
+    uint64_t *have, *value;
+    size_t have_cap, value_cap, place_cap;
+};
+// A minute or an hour in the making, of what the tier below has written. Its values are the last ones of
+// that tier's chains.
+struct series_fold {
+    int64_t step_ms, step; // step: number of the present one
+    bool any;              // it has samples
+    bool stale;            // to be made again from the files: something failed, or we begin
+    int64_t seq, at_ms;    // of the last sample
+    uint32_t num, cap;
+    uint64_t *have[2]; // [cap] in the step: values, peaks
+    uint64_t *before;  // [cap] what the last sweep had (of raw)
+    uint64_t *peak;    // [place * cap + i], by place in peak_columns
 };
 struct series_block {
     struct series_chain chain;
@@ -205,6 +221,11 @@ struct series_out { // a tier, as the writer has it
     int64_t next_part;
     uint32_t keys; // saved in this file
     struct series_parts parts;
+    struct series_fold fold; // what becomes of it in the next tier
+    int error;               // of the last sample
+    int chunk_error;         // the last attempt to make chunks failed: they are made later
+    int wal_pages;
+    int64_t checked_ns; // last checkpoint
 };
 struct series {
     char *dir;
@@ -221,18 +242,41 @@ struct series {
     struct series_out out[SERIES_TIERS];
     struct series_key *wkey;
     uint32_t wnum;
+    int64_t kept_ns, patient_ns, newest_ms; // series_keep.c
+    bool keep_now;                          // a file was begun or ended
+    struct series_kept {                    // what was found
+        uint64_t bytes[SERIES_TIERS];
+        uint32_t files[SERIES_TIERS];
+        int64_t first_ms[SERIES_TIERS];
+        char first[SERIES_TIERS][SERIES_NAME_MAX]; // the file that first_ms is of
+        bool over;                                 // the limit, with nothing left to go
+    } kept;
     // under mu
     pthread_mutex_t mu;
     pthread_cond_t wake, done;
     struct series_frame *queue, **queue_tail, *spare;
     unsigned queued;
-    bool stop, busy;
+    bool stop;
     struct series_health health;
 };
-// Writer thread (or before it runs).
-int series_out_write(struct series *s, struct series_out *o, const struct series_frame *f);
-int series_out_close(struct series *s, struct series_out *o); // chunks of all, then closes the file
+// --- series_out.c: a tier's files; writer thread ---
+int series_out_write(struct series *s, struct series_out *o, const struct series_sample *m);
+int series_out_close(struct series *s, struct series_out *o);  // chunks of all, then closes the file
+void series_out_idle(struct series_out *o, int64_t now_ns);    // checkpoint, when there is something
+void series_out_blocks(struct series_out *o, uint32_t blocks); // has at least so many
+void series_out_forget(struct series_out *o);                  // every next head row is a key row
 void series_out_done(struct series_out *o);
+
+// --- series_tier.c: writer thread ---
+void series_fold_init(struct series *s);
+void series_fold_done(struct series_fold *f);
+int series_tier_write(struct series *s, enum series_tier t, const struct series_sample *m);
+void series_tier_begin(struct series *s); // takes up minute and hour where the files stand
+
+// --- series_keep.c: writer thread; what is too old or too much, and what there is ---
+void series_keep(struct series *s, int64_t now_ms, int64_t mono_ns);
+
+// --- series_writer.c ---
 void *series_writer_main(void *arg);
 void series_frame_free(struct series_frame *f);
 
@@ -253,8 +297,8 @@ struct series_span { // values of some series at n sweeps that follow each other
     const struct series_source *src;
     size_t first; // index of times
     unsigned n;
-    uint64_t *value[SERIES_COLUMNS],
-        *mask[SERIES_COLUMNS]; // by place in the job's list; [row * n + k], [row]
+    uint64_t *value[SERIES_IDS],
+        *mask[SERIES_IDS]; // by place in the job's list; [row * n + k], [row]
 };
 struct series_reader {
     char *dir;
@@ -264,7 +308,7 @@ struct series_reader {
 struct series_job {
     struct series_reader *r;
     struct err *e;
-    uint8_t column[SERIES_COLUMNS];
+    uint8_t column[SERIES_IDS]; // or, not of a query, ids
     unsigned columns;
     bool peaks;
     struct series_source *source;

@@ -125,6 +125,8 @@ static int add_files(struct plan *p, enum series_tier tier, int64_t from_ms, int
             return rc;
         j->sources++;
         narrow(s, from_ms, to_ms);
+        if (j->peaks && s->lo) // the first rise is from the sweep before
+            s->lo--;
     }
     return 0;
 }

@@ -1,401 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writer thread: a sweep is one commit of head rows; then a sixtieth of the blocks become chunks.
+// The writer thread: sweep after sweep from the queue; between them what can wait.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/db_priv.h"
 #include "db/series_priv.h"
 #include "lib/log.h"
 #include "lib/xalloc.h"
 
-// --- transactions ---
-
-static int begin(struct series_file *f)
+// Chunks, minutes and hours that cannot be written count as failure, but cost nothing: they are made later.
+static int what_fails(const struct series *s, int rc, const char **ret_text)
 {
-    return series_file_fail(f, db_exec(f->c, "BEGIN IMMEDIATE"));
-}
-
-static int commit(struct series_file *f, int rc)
-{
-    if (!rc)
-        rc = series_file_fail(f, db_exec(f->c, "COMMIT"));
-    if (rc && !sqlite3_get_autocommit(f->c))
-        (void)db_exec(f->c, "ROLLBACK");
-    return rc;
-}
-
-// --- a tier's file ---
-
-static void forget_chains(struct series_out *o)
-{
-    for (uint32_t b = 0; b < o->blocks; b++)
-        o->block[b].key = true;
-}
-
-static void grow_blocks(struct series_out *o, uint32_t blocks, int64_t done_seq)
-{
-    if (blocks <= o->blocks)
-        return;
-    o->block = xreallocarray(o->block, blocks, sizeof(*o->block));
-    for (; o->blocks < blocks; o->blocks++)
-        o->block[o->blocks] = (struct series_block){.key = true, .done_seq = done_seq};
-}
-
-static int load_done(struct series_out *o)
-{
-    sqlite3_stmt *st;
-    struct series_file *f = &o->file;
-    int64_t head = 0;
-    // Rows that are gone have chunks.
-    int rc = series_file_fail(f, db_get_int(f->c, "SELECT min(id) FROM head", &head));
-    head = (head >> SERIES_ID_BLOCK_BITS) - 1;
-    for (uint32_t b = 0; b < o->blocks; b++)
-        o->block[b].done_seq = head;
-    if (rc)
-        return rc;
-    if (sqlite3_prepare_v2(f->c, "SELECT block, max(seq1) FROM chunk GROUP BY block", -1, &st, NULL) !=
-        SQLITE_OK)
-        return series_file_fail(f, sqlite3_extended_errcode(f->c));
-    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-        int64_t b = sqlite3_column_int64(st, 0), done = sqlite3_column_int64(st, 1);
-        if (b < 0 || b >= SERIES_NUM_MAX / SERIES_BLOCK)
-            break;
-        grow_blocks(o, (uint32_t)b + 1, head);
-        o->block[b].done_seq = done > head ? done : head;
-    }
-    int bad = rc == SQLITE_DONE  ? 0
-              : rc == SQLITE_ROW ? -EBADMSG
-                                 : series_file_fail(f, sqlite3_extended_errcode(f->c));
-    sqlite3_finalize(st);
-    return bad;
-}
-
-// What a file holds already: it is gone on with.
-static int take_up(struct series_out *o)
-{
-    struct series_file *f = &o->file;
-    int64_t part = 0, sweeps = 0;
-    struct series_key *key = NULL;
-    uint32_t num = 0;
-    int rc = series_file_fail(f, db_get_int(f->c, "SELECT max(id) FROM part", &part));
-    if (!rc)
-        rc = series_file_fail(f, db_get_int(f->c, "SELECT count(*) FROM sweep", &sweeps));
-    if (!rc)
-        rc = series_load_keys(f, &key, &num);
-    if (!rc)
-        rc = load_done(o);
-    free(key);
-    o->next_part = part + 1;
-    o->sweeps = (uint64_t)sweeps;
-    o->keys = num;
-    forget_chains(o);
-    return rc;
-}
-
-static int open_file(struct series *s, struct series_out *o, const struct series_name *name)
-{
-    struct err e = {0};
-    char as[512];
-    for (int again = 0;; again++) {
-        int rc = series_file_open(&o->file, s->dir, name, true, s->o.vfs, &e);
-        if (!rc)
-            rc = take_up(o);
-        if (rc != -EBADMSG || again) {
-            if (rc)
-                series_file_close(&o->file);
-            return rc;
-        }
-        char *path = xasprintf("%s/%s", s->dir, name->text);
-        series_file_close(&o->file);
-        rc = series_set_aside(path, as, sizeof(as));
-        log_error("series-set-aside", "path=%s as=%s reason=\"%s\"", path, as, e.text);
-        free(path);
-        if (rc)
-            return rc;
-    }
-}
-
-static int have_file(struct series *s, struct series_out *o, int64_t at_ms)
-{
-    struct series_name name;
-    if (o->file.c && at_ms >= o->file.name.from_ms && at_ms < o->file.name.to_ms)
-        return 0;
-    series_name_of(o->tier, at_ms, &name);
-    int rc = series_out_close(s, o);
-    return rc ? rc : open_file(s, o, &name);
-}
-
-// --- a sweep ---
-
-static int save_keys(struct series *s, struct series_out *o, uint32_t num)
-{
-    int rc = 0;
-    for (uint32_t i = o->keys / SERIES_BLOCK * SERIES_BLOCK; i < num && !rc && o->keys < num;
-         i += SERIES_BLOCK) {
-        uint32_t n = num - i < SERIES_BLOCK ? num - i : SERIES_BLOCK;
-        rc = series_save_keys(&o->file, i / SERIES_BLOCK, s->wkey + i, n);
+    *ret_text = s->out[SERIES_RAW].file.fail_text;
+    for (int t = 0; t < SERIES_TIERS && !rc; t++) {
+        rc = s->out[t].chunk_error ? s->out[t].chunk_error : s->out[t].error;
+        *ret_text = s->out[t].file.fail_text;
     }
     return rc;
 }
 
-static int write_head(struct series_out *o, const struct series_frame *f, uint32_t block, struct buf *b)
-{
-    uint32_t left = f->num - block * SERIES_BLOCK, first = block * SERIES_BLOCK;
-    struct series_slice slice = {
-        .series = left < SERIES_BLOCK ? left : SERIES_BLOCK,
-        .columns = f->columns,
-        .id = f->id,
-        .value = f->value + (size_t)block * f->columns * SERIES_BLOCK,
-        .have = {f->have[0] + first, f->have[1] ? f->have[1] + first : NULL},
-    };
-    buf_clear(b);
-    struct series_block *at = &o->block[block];
-    bool key = at->key || at->since_key >= SERIES_WINDOW - 1;
-    series_head_encode(b, &at->chain, &slice, key, series_head_seed(block, f->seq, f->at_ms));
-    at->key = false;
-    at->since_key = key ? 0 : at->since_key + 1;
-    sqlite3_stmt *st = series_stmt(&o->file, SERIES_ST_HEAD);
-    if (st) {
-        sqlite3_bind_int64(st, 1, f->seq << SERIES_ID_BLOCK_BITS | block);
-        sqlite3_bind_blob(st, 2, b->data, (int)b->len, SQLITE_STATIC);
-    }
-    return series_step(&o->file, st);
-}
-
-static int write_sweep(struct series *s, struct series_out *o, const struct series_frame *f)
-{
-    struct buf b = {0};
-    int rc = begin(&o->file);
-    if (!rc)
-        rc = save_keys(s, o, f->num);
-    sqlite3_stmt *st = rc ? NULL : series_stmt(&o->file, SERIES_ST_SWEEP);
-    if (st) {
-        sqlite3_bind_int64(st, 1, f->seq);
-        sqlite3_bind_int64(st, 2, f->at_ms);
-    }
-    if (!rc)
-        rc = series_step(&o->file, st);
-    for (uint32_t i = 0; i < f->blocks && !rc; i++)
-        rc = write_head(o, f, i, &b);
-    buf_done(&b);
-    rc = commit(&o->file, rc);
-    if (rc) {
-        forget_chains(o);
-    } else {
-        o->sweeps++;
-        o->keys = f->num > o->keys ? f->num : o->keys;
-    }
-    return rc;
-}
-
-// --- chunks ---
-
-struct window {
-    struct series_grid grid;
-    int64_t seq0, seq1;
-    uint64_t times; // of the sweeps, hashed
-};
-
-static int64_t sweep_ms(struct series_file *f, int64_t seq)
-{
-    char text[100];
-    int64_t at = 0;
-    snprintf(text, sizeof(text), "SELECT at_ms FROM sweep WHERE seq = %lld", (long long)seq);
-    (void)db_get_int(f->c, text, &at);
-    return at;
-}
-
-// The block's next sweeps that have no chunk. Where more follow, it ends before a key row, so that the next
-// chunk can be read without this one. A damaged head row costs what stands up to the next key row.
-static int load_window(struct series_out *o, uint32_t block, struct window *w)
-{
-    struct series_chain chain = {0};
-    bool have_key = false;
-    struct series_file *f = &o->file;
-    int64_t seq[SERIES_WINDOW];
-    unsigned k = 0, cut = 0;
-    sqlite3_stmt *st = series_stmt(f, SERIES_ST_TAIL);
-    if (!st)
-        return series_step(f, st);
-    series_grid_init(&w->grid, SERIES_WINDOW, SERIES_BLOCK);
-    sqlite3_bind_int64(st, 1, block);
-    sqlite3_bind_int64(st, 2, o->block[block].done_seq);
-    sqlite3_bind_int64(st, 3, SERIES_SEQ_MAX);
-    sqlite3_bind_int64(st, 4, SERIES_WINDOW + 1);
-    int rc;
-    while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-        const void *d = sqlite3_column_blob(st, 1);
-        size_t n = (size_t)sqlite3_column_bytes(st, 1);
-        if (!d || series_head_is_key(d, n))
-            cut = k;
-        if (k == SERIES_WINDOW)
-            break;
-        seq[k] = sqlite3_column_int64(st, 0);
-        if (d && series_head_decode(d, n, series_head_seed(block, seq[k], sweep_ms(f, seq[k])), &chain,
-                                    &have_key, NULL, &w->grid, k))
-            have_key = false;
-        k++;
-    }
-    if (rc == SQLITE_ROW && cut)
-        k = cut;
-    rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : series_file_fail(f, sqlite3_extended_errcode(f->c));
-    sqlite3_reset(st);
-    series_chain_done(&chain);
-    w->seq0 = k ? seq[0] : 0;
-    w->seq1 = k ? seq[k - 1] : 0;
-    series_grid_shorten(&w->grid, rc ? 0 : k);
-    return rc;
-}
-
-static int write_parts(struct series_out *o, uint32_t block, const struct window *w)
-{
-    const struct series_parts *p = &o->parts;
-    struct series_file *f = &o->file;
-    int rc = begin(f);
-    for (unsigned i = 0; i < p->num && !rc; i++) {
-        sqlite3_stmt *st = series_stmt(f, SERIES_ST_PART);
-        if (st) {
-            sqlite3_bind_int64(st, 1, o->next_part + i);
-            sqlite3_bind_blob(st, 2, p->part[i].data ? p->part[i].data : "", (int)p->part[i].len,
-                              SQLITE_STATIC);
-        }
-        rc = series_step(f, st);
-    }
-    sqlite3_stmt *st = rc ? NULL : series_stmt(f, SERIES_ST_CHUNK);
-    if (st) {
-        sqlite3_bind_int64(st, 1, block);
-        sqlite3_bind_int64(st, 2, w->seq0);
-        sqlite3_bind_int64(st, 3, w->seq1);
-        sqlite3_bind_int64(st, 4, o->next_part);
-        sqlite3_bind_blob(st, 5, p->dir.data, (int)p->dir.len, SQLITE_STATIC);
-    }
-    if (!rc)
-        rc = series_step(f, st);
-    rc = commit(f, rc);
-    if (!rc) {
-        o->next_part += p->num;
-        o->block[block].done_seq = w->seq1;
-    }
-    return rc;
-}
-
-// One chunk of the block; *ret_n: sweeps in it, 0 = there was nothing.
-static int flush_block(struct series_out *o, uint32_t block, unsigned *ret_n)
-{
-    struct window w = {0};
-    int rc = load_window(o, block, &w);
-    *ret_n = w.grid.n;
-    if (!rc && w.grid.n && series_grid_empty(&w.grid)) {
-        o->block[block].done_seq = w.seq1;
-    } else if (!rc && w.grid.n) {
-        series_chunk_encode(&o->parts, &w.grid, series_seed(block, w.seq0));
-        rc = write_parts(o, block, &w);
-    }
-    o->block[block].key = true;
-    series_grid_done(&w.grid);
-    return rc;
-}
-
-static int trim_head(struct series_out *o)
-{
-    int64_t least = INT64_MAX;
-    for (uint32_t b = 0; b < o->blocks; b++)
-        least = o->block[b].done_seq < least ? o->block[b].done_seq : least;
-    if (!o->blocks || !least)
-        return 0;
-    sqlite3_stmt *st = series_stmt(&o->file, SERIES_ST_TRIM);
-    if (st)
-        sqlite3_bind_int64(st, 1, (least + 1) << SERIES_ID_BLOCK_BITS);
-    return series_step(&o->file, st);
-}
-
-static int flush_whole_block(struct series_out *o, uint32_t block)
-{
-    unsigned n = 1;
-    int rc = 0;
-    while (!rc && n)
-        rc = flush_block(o, block, &n);
-    return rc;
-}
-
-static int flush_due(struct series_out *o)
-{
-    int rc = 0;
-    bool any = false;
-    for (uint32_t b = (uint32_t)(o->sweeps % SERIES_WINDOW); b < o->blocks && !rc; b += SERIES_WINDOW) {
-        rc = flush_whole_block(o, b);
-        any = true;
-    }
-    return !rc && any ? trim_head(o) : rc;
-}
-
-int series_out_write(struct series *s, struct series_out *o, const struct series_frame *f)
-{
-    int rc = have_file(s, o, f->at_ms);
-    if (!rc) {
-        grow_blocks(o, f->blocks, f->seq - 1);
-        rc = write_sweep(s, o, f);
-    }
-    return rc ? rc : flush_due(o);
-}
-
-int series_out_close(struct series *s, struct series_out *o)
-{
-    int rc = 0;
-    if (!o->file.c)
-        return 0;
-    for (uint32_t b = 0; b < o->blocks && !rc; b++)
-        rc = flush_whole_block(o, b);
-    if (!rc)
-        rc = trim_head(o);
-    if (rc)
-        return rc;
-    series_file_close(&o->file);
-    return 0;
-}
-
-void series_out_done(struct series_out *o)
-{
-    for (uint32_t b = 0; b < o->blocks; b++)
-        series_chain_done(&o->block[b].chain);
-    free(o->block);
-    series_parts_done(&o->parts);
-    if (o->file.c)
-        series_file_close(&o->file);
-    o->block = NULL;
-    o->blocks = 0;
-}
-
-// --- the thread ---
-
-static void tell(struct series *s, int rc, const struct series_out *o)
+static void tell(struct series *s, int rc)
 {
     struct series_health *h = &s->health;
-    if (rc && !h->status)
-        log_error("series-write-failed", "folder=%s error=\"%s\"", s->dir, o->file.fail_text);
-    if (!rc && h->status)
-        log_notice("series-write-recovered", "folder=%s left_out=%llu", s->dir,
-                   (unsigned long long)h->left_out);
-    h->status = rc;
-    snprintf(h->text, sizeof(h->text), "%s", rc ? o->file.fail_text : "");
+    const char *text;
+    int status = what_fails(s, rc, &text);
     h->left_out += rc != 0;
     h->sweeps += rc == 0;
+    if (status && !h->status)
+        log_error("series-write-failed", "folder=%s error=\"%s\"", s->dir, text);
+    if (!status && h->status)
+        log_notice("series-write-recovered", "folder=%s left_out=%llu", s->dir,
+                   (unsigned long long)h->left_out);
+    h->status = status;
+    snprintf(h->text, sizeof(h->text), "%.*s", (int)sizeof(h->text) - 1, status ? text : "");
+}
+
+static void report(struct series *s) // with mu held
+{
+    struct series_health *h = &s->health;
+    h->cpu_ns = thread_cpu_ns();
+    memcpy(h->bytes, s->kept.bytes, sizeof(h->bytes));
+    memcpy(h->files, s->kept.files, sizeof(h->files));
+    memcpy(h->first_ms, s->kept.first_ms, sizeof(h->first_ms));
 }
 
 static void write_frame(struct series *s, const struct series_frame *f)
 {
-    struct series_out *o = &s->out[SERIES_RAW];
     int64_t began = mono_now().ns;
-    int rc = series_out_write(s, o, f);
-    int64_t took = mono_now().ns - began;
+    int rc = series_tier_write(s, SERIES_RAW, &f->s);
+    int64_t end = mono_now().ns, took = end - began;
+    series_keep(s, f->s.at_ms, end);
     pthread_mutex_lock(&s->mu);
-    tell(s, rc, o);
+    tell(s, rc);
     s->health.last_commit_ns = took;
     s->health.max_commit_ns = took > s->health.max_commit_ns ? took : s->health.max_commit_ns;
-    s->health.cpu_ns = thread_cpu_ns();
+    report(s);
     pthread_mutex_unlock(&s->mu);
+}
+
+// When nothing waits.
+static void idle(struct series *s)
+{
+    for (int t = 0; t < SERIES_TIERS; t++)
+        series_out_idle(&s->out[t], mono_now().ns);
 }
 
 static void learn_keys(struct series *s, uint32_t num) // with mu held
@@ -407,29 +75,50 @@ static void learn_keys(struct series *s, uint32_t num) // with mu held
     s->wnum = num;
 }
 
-void *series_writer_main(void *arg)
+static struct series_frame *next_frame(struct series *s) // with mu held
 {
-    struct series *s = arg;
-    pthread_mutex_lock(&s->mu);
-    for (;;) {
-        while (!s->queue && !s->stop)
-            pthread_cond_wait(&s->wake, &s->mu);
-        struct series_frame *f = s->queue;
-        if (!f)
-            break;
+    struct series_frame *f = s->queue;
+    if (f) {
         s->queue = f->next;
         if (!s->queue)
             s->queue_tail = &s->queue;
-        learn_keys(s, f->num);
-        s->busy = true;
+        learn_keys(s, f->s.num);
+    }
+    return f;
+}
+
+static void done_frame(struct series *s, struct series_frame *f) // with mu held
+{
+    s->queued--;
+    f->next = s->spare;
+    s->spare = f;
+    pthread_cond_broadcast(&s->done);
+}
+
+void *series_writer_main(void *arg)
+{
+    struct series *s = arg;
+    series_tier_begin(s);
+    series_keep(s, 0, mono_now().ns);
+    pthread_mutex_lock(&s->mu);
+    report(s);
+    for (;;) {
+        struct series_frame *f = next_frame(s);
+        if (f) {
+            pthread_mutex_unlock(&s->mu);
+            write_frame(s, f);
+            pthread_mutex_lock(&s->mu);
+            done_frame(s, f);
+        }
+        if (s->queue)
+            continue;
+        if (s->stop)
+            break;
         pthread_mutex_unlock(&s->mu);
-        write_frame(s, f);
+        idle(s);
         pthread_mutex_lock(&s->mu);
-        s->busy = false;
-        s->queued--;
-        f->next = s->spare;
-        s->spare = f;
-        pthread_cond_broadcast(&s->done);
+        while (!s->queue && !s->stop)
+            pthread_cond_wait(&s->wake, &s->mu);
     }
     pthread_mutex_unlock(&s->mu);
     return NULL;

@@ -30,6 +30,7 @@ enum { COLS = 12 };
 struct msweep {
     int64_t at_ms;
     uint32_t num;
+    unsigned run; // of the store: rises do not go over a restart
     uint64_t *value, *have;
 };
 
@@ -42,6 +43,7 @@ struct sfix {
     struct rng rng;
     struct msweep *sweep; // the model
     size_t n, cap;
+    unsigned run;
     uint64_t *now; // counters as they stand
     uint32_t num;
 };
@@ -57,6 +59,7 @@ static inline void s_open(struct sfix *f)
 static inline void s_reopen(struct sfix *f)
 {
     series_close(f->s);
+    f->run++;
     s_open(f);
 }
 
@@ -140,7 +143,7 @@ static inline void s_sweep(struct sfix *f, int64_t at_ms)
         f->sweep = xreallocarray(f->sweep, f->cap = f->cap ? f->cap * 2 : 64, sizeof(*f->sweep));
     struct msweep *m = &f->sweep[f->n];
     size_t bytes = (size_t)f->num * COLS * sizeof(uint64_t);
-    *m = (struct msweep){at_ms, f->num, xmalloc(bytes + 1), xcalloc(f->num + 1, sizeof(uint64_t))};
+    *m = (struct msweep){at_ms, f->num, f->run, xmalloc(bytes + 1), xcalloc(f->num + 1, sizeof(uint64_t))};
     memcpy(m->value, f->now, bytes);
     for (uint32_t i = 0; i < f->num; i++)
         m->have[i] = s_have(f, i);
