@@ -213,7 +213,7 @@ void answer_problem(struct request *r, unsigned status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void answer_struct(struct request *r, unsigned status, const struct schema *s, const void *p);
 void answer_ok(struct request *r, const char *text); // schema_done
-struct error_row {                                     // why a fabric is not up, a job failed
+struct error_row {                                   // why a fabric is not up, a job failed
     const char *text, *where;
 };
 extern const struct schema schema_error;
@@ -277,6 +277,7 @@ void get_events(struct request *r);
 void get_counter_rows(struct request *r);
 void get_counters(struct request *r);
 void get_history(struct request *r);
+void get_vl_waits(struct request *r);
 void get_top(struct request *r);
 void get_congestion(struct request *r);
 void get_health(struct request *r);
@@ -326,9 +327,9 @@ extern const struct schema schema_drain, schema_drain_body, schema_undrain_body,
 extern const struct schema schema_adaptive, schema_adaptive_switch;
 extern const struct schema schema_counter, schema_counters, schema_sample, schema_top, schema_congestion,
     schema_health, schema_unread, schema_alarm, schema_alarm_detail, schema_ack_body, schema_silence,
-    schema_silence_body, schema_db, schema_db_checked;
+    schema_silence_body, schema_db, schema_db_checked, schema_vl_waits;
 extern const struct param counters_params[], history_params[], top_params[], congestion_params[],
-    health_params[], alarm_params[];
+    health_params[], alarm_params[], vl_wait_params[];
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---
@@ -374,6 +375,7 @@ enum later_lane {
     LATER_EXPORT,
     LATER_QUERY,
     LATER_METRICS,
+    LATER_WAIT, // for a device
 };
 struct later { // first member of what a worker is to do for a request
     enum later_lane lane;
@@ -393,8 +395,11 @@ struct later { // first member of what a worker is to do for a request
 };
 bool later_room(struct request *r, enum later_lane lane); // false with an answer (503): too many
 void later_start(struct request *r, struct later *l);     // takes it; the request goes on when it is over
-void later_answer(struct request *r);                     // it goes on
-void laters_close(struct api *a); // no connection may be suspended when the server stops
+// The same for what no worker does: whoever brings it calls later_over(), unless l was freed before.
+void later_wait(struct request *r, struct later *l);
+void later_over(struct later *l);
+void later_answer(struct request *r); // it goes on
+void laters_close(struct api *a);     // no connection may be suspended when the server stops
 
 // --- metrics.c ---
 bool metrics_request(struct request *r); // whether it was one below /metrics, which lies outside API_BASE

@@ -8,6 +8,7 @@
 #include "api/counters.h"
 #include "api/tele.h"
 #include "lib/xalloc.h"
+#include "telemetry/module.h"
 
 // --- which there are ---
 
@@ -85,6 +86,49 @@ static const struct schema schema_rates = {.name = "counter_rates",
                                            sizeof(struct rates),
                                            rate_fields};
 
+struct lane_row {
+    int64_t lane;
+    double rx_dbm, tx_dbm;
+};
+static const struct field lane_fields[] = {
+    {.name = "lane", .type = FIELD_INT, .at = offsetof(struct lane_row, lane), "from 1"},
+    {.name = "rx_dbm",
+     .type = FIELD_NUM,
+     .at = offsetof(struct lane_row, rx_dbm),
+     "optical power received",
+     .null = true},
+    {.name = "tx_dbm",
+     .type = FIELD_NUM,
+     .at = offsetof(struct lane_row, tx_dbm),
+     "optical power sent",
+     .null = true},
+    {0},
+};
+static const struct schema schema_lane = {
+    .name = "module_lane", "A lane of a module", sizeof(struct lane_row), lane_fields};
+struct module_row {
+    const char *vendor, *part, *serial, *revision, *kind;
+    double celsius, metres;
+    struct items lanes;
+};
+#define MODULE(f) offsetof(struct module_row, f)
+static const struct field module_fields[] = {
+    {.name = "vendor", .type = FIELD_STR, .at = MODULE(vendor), "who made it"},
+    {.name = "part", .type = FIELD_STR, .at = MODULE(part), "part number"},
+    {.name = "serial", .type = FIELD_STR, .at = MODULE(serial), "serial number"},
+    {.name = "revision", .type = FIELD_STR, .at = MODULE(revision), "revision"},
+    {.name = "kind", .type = FIELD_STR, .at = MODULE(kind), "copper, optical, …"},
+    {.name = "celsius", .type = FIELD_NUM, .at = MODULE(celsius), "temperature", .null = true},
+    {.name = "metres", .type = FIELD_NUM, .at = MODULE(metres), "length of the cable", .null = true},
+    {.name = "lanes", .type = FIELD_LIST, .at = MODULE(lanes), "optical power by lane", &schema_lane},
+    {0},
+};
+static const struct schema schema_module = {
+    .name = "module",
+    "Cable or module, as ibdiagnet has seen it; no performance agent tells of these",
+    sizeof(struct module_row),
+    module_fields};
+
 struct counters_row {
     struct spot spot;
     const char *pma, *health, *why, *alarm_rule;
@@ -94,6 +138,7 @@ struct counters_row {
     bool complete, saturated;
     const struct values *value;
     const struct rates *rate;
+    const struct module_row *module;
 };
 #define ROW(f) offsetof(struct counters_row, f)
 const char *const unread_names[] = {"read",   "not-yet", "no-answer",    "refused",
@@ -167,6 +212,12 @@ static const struct field counters_fields[] = {
      "a counter of the device stands at its maximum: more was counted than is known"},
     {.name = "resets", .type = FIELD_INT, .at = ROW(resets), "times that counters were found cleared"},
     {.name = "reset_at", .type = FIELD_TIME, .at = ROW(reset_at), "the last time", .null = true},
+    {.name = "module",
+     .type = FIELD_OBJ,
+     .at = ROW(module),
+     "its cable or module, from ibdiagnet's file; null: no source",
+     &schema_module,
+     .null = true},
     {.name = "value", .type = FIELD_OBJ, .at = ROW(value), "the counters", &schema_values},
     {.name = "rate", .type = FIELD_OBJ, .at = ROW(rate), "the counters a second", &schema_rates},
     {0},
@@ -185,6 +236,8 @@ const struct param counters_params[] = {
 };
 
 struct row_space {
+    struct module_row module;
+    struct lane_row lane[MODULE_LANES];
     struct health_view health;
     struct values value;
     struct rates rate;
@@ -241,6 +294,24 @@ static void fill_health(struct tele_view *w, uint32_t slot, struct counters_row 
     row->raw_ber = s->health.raw_ber;
 }
 
+static const struct module_row *fill_module(const struct tele_module *m, struct row_space *s)
+{
+    if (m == NULL)
+        return NULL;
+    unsigned n = m->lanes < MODULE_LANES ? m->lanes : MODULE_LANES;
+    for (unsigned i = 0; i < n; i++)
+        s->lane[i] = (struct lane_row){.lane = i + 1, .rx_dbm = m->rx_dbm[i], .tx_dbm = m->tx_dbm[i]};
+    s->module = (struct module_row){.vendor = m->vendor,
+                                    .part = m->part,
+                                    .serial = m->serial,
+                                    .revision = m->revision,
+                                    .kind = m->kind,
+                                    .celsius = m->celsius,
+                                    .metres = m->metres,
+                                    .lanes = {s->lane, n}};
+    return &s->module;
+}
+
 static void fill(struct tele_view *w, uint32_t slot, struct counters_row *row, struct row_space *s)
 {
     const struct tele_table *t = w->t;
@@ -281,6 +352,7 @@ static void fill(struct tele_view *w, uint32_t slot, struct counters_row *row, s
     fill_values(t, slot, s);
     row->value = &s->value;
     row->rate = &s->rate;
+    row->module = fill_module(tele_module(w->tele, slot), s);
 }
 
 // --- the list: by slot, so that a cursor means the same in the next generation ---

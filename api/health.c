@@ -7,6 +7,7 @@
 #include "api/counters.h"
 #include "api/tele.h"
 #include "lib/xalloc.h"
+#include "telemetry/module.h"
 
 // --- links ---
 
@@ -123,6 +124,18 @@ struct row_space {
     char place[2 * PLACE_TEXT + 8], from[PLACE_TEXT];
 };
 
+// Either end may have been seen.
+static const char *cable_of(const struct tele_view *w, uint32_t slot, const struct alarm *alarm)
+{
+    uint32_t far = w->t->port[slot].peer;
+    const struct tele_module *m = tele_module(w->tele, slot);
+    if (m == NULL && far < w->t->num)
+        m = tele_module(w->tele, far);
+    if (m != NULL && m->serial[0] != 0)
+        return m->serial;
+    return alarm != NULL && alarm->cable[0] ? alarm->cable : NULL;
+}
+
 static void fill(struct tele_view *w, const struct one *x, struct health_row *row, struct row_space *s)
 {
     const struct alarm *alarm;
@@ -157,7 +170,7 @@ static void fill(struct tele_view *w, const struct one *x, struct health_row *ro
         .ber = x->view.symbol_ber,
         .raw_ber = x->view.raw_ber,
         .alarm = alarm != NULL ? (int64_t)alarm->id : NO_INT,
-        .cable = alarm != NULL && alarm->cable[0] ? alarm->cable : NULL,
+        .cable = cable_of(w, x->slot, alarm),
         .silenced = alarm != NULL && alarm->silence != 0,
     };
 }

@@ -13,6 +13,7 @@ static const struct {
 } lanes[] = {
     [LATER_EXPORT] = {2, 2, "exports are being made"},
     [LATER_QUERY] = {1, 32, "questions about history wait"},
+    [LATER_WAIT] = {64, 64, "ports are being asked"},
     [LATER_METRICS] = {1, 64, "pages of metrics wait"},
 };
 
@@ -63,6 +64,12 @@ static void done(void *arg)
     start_next(l->api, l->lane);
 }
 
+void later_over(struct later *l)
+{
+    if (!l->over)
+        resume(l);
+}
+
 bool later_room(struct request *r, enum later_lane lane)
 {
     unsigned n = 0;
@@ -74,14 +81,15 @@ bool later_room(struct request *r, enum later_lane lane)
     return false;
 }
 
-void later_start(struct request *r, struct later *l)
+// False when there is nothing to wait for: l is gone.
+static bool suspend(struct request *r, struct later *l)
 {
     struct later **at = &r->api->laters;
     if (strcmp(r->method, "HEAD") == 0) {
         r->status = 200;
         r->type = "text/plain";
         l->free(l);
-        return;
+        return false;
     }
     l->api = r->api;
     l->r = r;
@@ -92,7 +100,19 @@ void later_start(struct request *r, struct later *l)
     *at = l;
     r->suspended = l;
     MHD_suspend_connection(r->conn);
-    start_next(r->api, l->lane);
+    return true;
+}
+
+void later_start(struct request *r, struct later *l)
+{
+    if (suspend(r, l))
+        start_next(r->api, l->lane);
+}
+
+void later_wait(struct request *r, struct later *l)
+{
+    if (suspend(r, l))
+        l->begun = true;
 }
 
 void later_answer(struct request *r)

@@ -92,6 +92,9 @@ static const struct field port_fields[] = {
     {.key = "reset_at", .flags = FIELD_WIDE},
     {.key = "unread_since", .flags = FIELD_WIDE},
     {.key = "complete", .flags = FIELD_WIDE},
+    {.key = "module_part", .path = "module.part", .flags = FIELD_WIDE},
+    {.key = "module_serial", .path = "module.serial", .flags = FIELD_WIDE},
+    {.key = "module_celsius", .path = "module.celsius", .flags = FIELD_WIDE},
     {0},
 };
 #define NUM_PORT_FIELDS (sizeof(port_fields) / sizeof(port_fields[0]) - 1)
@@ -162,8 +165,27 @@ static const struct field head_fields[] = {
     {.key = "why"},
     {.key = "alarm", .kind = FIELD_NUMBER},
     {.key = "resets", .kind = FIELD_COUNT},
+    {.key = "module"},
     {0},
 };
+
+// What ibdiagnet's file says of the cable, in a line.
+static json_t *module_line(json_t *m)
+{
+    struct buf b = {0};
+    json_t *l;
+    size_t i;
+    if (!json_is_object(m))
+        return json_string("no source");
+    buf_printf(&b, "%s %s %s", js_str(m, "vendor"), js_str(m, "part"), js_str(m, "serial"));
+    if (json_is_number(json_object_get(m, "celsius")))
+        buf_printf(&b, ", %.1f C", js_num(m, "celsius"));
+    json_array_foreach(json_object_get(m, "lanes"), i, l) if (json_is_number(json_object_get(l, "rx_dbm")))
+        buf_printf(&b, "%s%.1f", i ? " " : ", receives dBm ", js_num(l, "rx_dbm"));
+    json_t *s = json_string(b.data);
+    buf_done(&b);
+    return s;
+}
 
 // One port: a line a counter that is known.
 static void show_one(struct cli *c, json_t *item, json_t *known)
@@ -183,6 +205,7 @@ static void show_one(struct cli *c, json_t *item, json_t *known)
                                               json_object_get(x, "group"), "doc", json_object_get(x, "doc")));
     }
     if (c->out.format == OUT_TABLE) {
+        json_object_set_new(item, "module", module_line(json_object_get(item, "module")));
         out_object(&c->out, head_fields, item);
         out_newline(&c->out);
     }
@@ -332,6 +355,34 @@ static int history(struct cli *c, const char *place, json_t *known)
     return rc;
 }
 
+// --- by virtual lane ---
+
+static const struct field lane_fields[] = {
+    {.key = "vl", .title = "VL", .kind = FIELD_NUMBER},
+    {.key = "ticks", .title = "WAITED (ticks)", .kind = FIELD_COUNT},
+    {.key = "bytes", .title = "LOST", .kind = FIELD_BYTES},
+    {.key = "more", .title = "OR MORE"},
+    {0},
+};
+
+static int by_lane(struct cli *c, const char *place)
+{
+    struct buf path = {0};
+    json_t *doc = NULL;
+    if (place == NULL)
+        return cli_fail(CLI_USAGE, NULL, "which port? NODE/PORT; it is asked now");
+    buf_printf(&path, "%s/counters/vl-waits", c->fabric);
+    http_query(&path, "port", place);
+    int rc = cli_get(c, path.data, &doc);
+    buf_done(&path);
+    if (rc == CLI_OK && c->out.format == OUT_JSON)
+        out_json(&c->out, doc);
+    else if (rc == CLI_OK)
+        out_list(&c->out, lane_fields, json_object_get(doc, "lanes"));
+    json_decref(doc);
+    return rc;
+}
+
 // --- the command ---
 
 static int now(struct cli *c, const char *place, const char *focus, json_t *known)
@@ -370,6 +421,12 @@ int cmd_counters(struct cli *c)
         rc = cli_fail(CLI_USAGE, NULL, "over a time ports are named: NODE/PORT, or taken together with --by");
     if (rc == CLI_OK && over && place == NULL && !args_has(&c->args, "by"))
         rc = cli_fail(CLI_USAGE, NULL, "which ports? NODE/PORT, or all of them taken together: --by rail");
+    if (rc == CLI_OK && args_has(&c->args, "vl")) {
+        rc = by_lane(c, place);
+        free(place);
+        free(focus);
+        return rc;
+    }
     if (rc == CLI_OK)
         rc = cli_list(c, "/api/v1/counters", 0, &known);
     if (rc == CLI_OK)
