@@ -297,17 +297,20 @@ static enum verdict judge(const struct look *k, enum tele_counter c)
     return RISES;
 }
 
+// Of traffic where there is some: errors may have come again since, at a link that has just come up.
 static bool all_went_back(const struct look *k, bool *ret_above)
 {
-    unsigned above = 0, back = 0;
+    unsigned above[2] = {0}, back[2] = {0};
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
         if ((k->r->counters & k->s->known) >> c & 1) {
             uint64_t last = last_raw(k, c);
-            above += last > 0;
-            back += k->r->raw[c] < last;
+            unsigned traffic = tele_rows[c].kind == TELE_TRAFFIC;
+            above[traffic] += last > 0;
+            back[traffic] += k->r->raw[c] < last;
         }
-    *ret_above = above > 0;
-    return back > 0 && back == above;
+    *ret_above = above[0] + above[1] > 0;
+    unsigned i = above[1] > 0;
+    return back[i] > 0 && back[i] == above[i];
 }
 
 // The answer that was not believed, and this one, which goes on from there.

@@ -20,9 +20,9 @@ struct accum_reading {   // one answer of a performance agent
 
 struct accum_found {  // what was out of the ordinary
     uint64_t cleared; // bit c: somebody else has cleared it, or the device has begun anew
-    bool whole;       // and so has everything of this answer that was not 0 before
-    bool stood;       // something was not 0 before, and not all of it was cleared
-    uint64_t ours;    // we have cleared it
+    bool whole; // and so has all traffic of this answer (all of it where there is none) that was not 0 before
+    bool stood; // something was not 0 before, and not all of it was cleared
+    uint64_t ours; // we have cleared it
     uint64_t wrapped;
     uint64_t held; // went back by a little: not believed before it is said again
     uint64_t full; // stands at its maximum, and has not before

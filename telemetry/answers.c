@@ -330,13 +330,11 @@ void answer_info(struct agent *a, const uint8_t *data, bool *ret_usable)
     bool elsewhere = false;
     for (unsigned i = 0; i < 16; i++)
         elsewhere |= c.redirect_gid[i] != 0;
-    if (c.redirect_lid == 0 || c.redirect_lid == a->to) {
-        *ret_usable = !elsewhere || c.redirect_lid != 0;
+    if ((c.redirect_lid == 0 && !elsewhere) || (c.redirect_lid == a->to && c.redirect_qp <= 1))
         return;
-    }
-    if (c.redirect_lid > LID_UCAST_MAX || c.redirect_qp != 1 || c.redirect_q_key != MAD_QP1_Q_KEY)
-        *ret_usable = false;
-    else
+    *ret_usable = c.redirect_lid != 0 && c.redirect_lid <= LID_UCAST_MAX && c.redirect_qp == 1 &&
+                  c.redirect_q_key == MAD_QP1_Q_KEY;
+    if (*ret_usable)
         a->to = c.redirect_lid;
 }
 
