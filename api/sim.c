@@ -97,8 +97,8 @@ static const struct field ask_fields[] = {
     {.name = "hosts",
      .type = FIELD_STR,
      .doc =
-         "hosts or adapters that take part (all), with commas between: names, GUIDs, gpu-[0001-0016,0020], "
-         "shell patterns"},
+         "hosts or adapters that take part (all), with commas between: names, GUIDs, gpu-0001:3 (its adapter "
+         "on rail 3), gpu-[0001-0016,0020], shell patterns"},
     {.name = "receivers", .type = FIELD_STR, .doc = "who is sent to, in the same words (chosen by chance)"},
     {.name = "load",
      .type = FIELD_NUM,
@@ -111,7 +111,10 @@ static const struct field ask_fields[] = {
      .min = 1,
      .max = 1000000},
     {.name = "fan", .type = FIELD_INT, .doc = "how many others each sends to at once", .min = 1, .max = 1000},
-    {.name = "level", .type = FIELD_INT, .doc = "service level of the packets (that of their paths)", .max = 15},
+    {.name = "level",
+     .type = FIELD_INT,
+     .doc = "service level of the packets (that of their paths)",
+     .max = 15},
     {.name = "window",
      .type = FIELD_INT,
      .doc = "cells of 16 KiB that each flow has under way at most; 0: any number",

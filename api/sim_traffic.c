@@ -63,17 +63,30 @@ static bool matches(const char *item, const char *name)
     return in_ranges(&item, &name) && matches(item, name);
 }
 
-// A node by its name or GUID, or all adapters of a host by the host's name.
+// Cuts ":3" off, as gpu-0001:3 has it; the rail, or -1.
+static int cut_rail(char *item)
+{
+    char *colon = strrchr(item, ':');
+    size_t digits = colon != NULL ? strspn(colon + 1, "0123456789") : 0;
+    if (digits == 0 || digits > 4 || colon[1 + digits] != 0)
+        return -1;
+    *colon = 0;
+    return atoi(colon + 1);
+}
+
+// A node by its name or GUID, or adapters of a host by the host's name: all, or that of a rail.
 static bool names_node(const struct fabric *f, const struct node *n, const char *item)
 {
     const char *desc = fabric_desc(f, n);
-    char host[128];
+    char host[128], bare[300];
     uint64_t guid;
 
     if (guid_parse(item, &guid) == 0 && guid == n->guid)
         return true;
     snprintf(host, sizeof(host), "%.*s", (int)strcspn(desc, " "), desc);
-    return matches(item, desc) || matches(item, host);
+    snprintf(bare, sizeof(bare), "%s", item);
+    int rail = cut_rail(bare);
+    return matches(item, desc) || (matches(bare, host) && (rail < 0 || n->rail == rail));
 }
 
 // The next item of a list, up to a comma outside of brackets; false at its end.

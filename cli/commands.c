@@ -198,8 +198,8 @@ const struct option_row option_rows[] = {
     {.name = "hosts",
      .arg = OPTION_VALUE,
      .value = "LIST",
-     .doc = "who takes part (all): names of hosts, adapters or GUIDs, gpu-[0001-0016,0020], shell patterns, "
-            "commas between"},
+     .doc = "who takes part (all): hosts, adapters, GUIDs, gpu-0001:3, gpu-[0001-0016,0020], shell patterns; "
+            "commas between them"},
     {.name = "receivers", .arg = OPTION_VALUE, .value = "LIST", .doc = "who is sent to (chosen by chance)"},
     {.name = "load",
      .arg = OPTION_VALUE,

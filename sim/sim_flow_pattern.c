@@ -82,6 +82,10 @@ static void all_hosts(const struct sim *s, struct group *g)
     for (uint32_t i = 0, k = 0; i < s->num_ports; i++)
         if (takes_part(s, &s->port[i]))
             g->host[k++] = i;
+}
+
+static void in_order(const struct sim *s, struct group *g)
+{
     sorting = s;
     qsort(g->host, g->num, sizeof(*g->host), by_place);
 }
@@ -254,6 +258,8 @@ int pattern_make(struct sim *s, const struct sim_flow_spec *d, struct pattern *r
     } else {
         all_hosts(s, &g);
     }
+    if (rc == 0 && d->pattern != SIM_FLOW_PAIRS)
+        in_order(s, &g);
     if (rc == 0 && d->num_receivers > 0)
         rc = named(s, d->receiver, d->num_receivers, &g.receiver);
     if (rc == 0)

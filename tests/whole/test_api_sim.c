@@ -492,7 +492,7 @@ static void test_traffic(void **state)
         "\"level\": 0}",
         "24 senders, 48 flows, in bursts");
     act("{\"verb\": \"receiver\", \"node\": \"gpu-0001 mlx5_0\", \"share\": 0.2}", "takes 20 % of what");
-    rig_run(&env.rig, MONO_S);
+    rig_run(&env.rig, MONO_S / 2);
     json_t *v = call("GET", "/fabrics/live/sim", NULL, 200);
     openapi_check(env.doc, answer_schema("/fabrics/{f}/sim", "get"), v, "sim");
     const json_t *t = json_array_get(json_object_get(v, "traffic"), 0);

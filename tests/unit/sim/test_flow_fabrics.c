@@ -340,6 +340,28 @@ static void bursts_come_and_go(void **state)
     NEAR(4.0 * (double)(c[3] - c[2]), BPS, 0.05 * BPS);
 }
 
+// Hosts that are named in any order stand by rail and number.
+static void a_ring_keeps_to_its_rail(void **state)
+{
+    flow_rig_up(&rig, "rail-64", ROUTE_AUTO, NULL);
+    struct sim_flow_info i = start(&(struct sim_flow_spec){
+        .pattern = SIM_FLOW_RING, .host = rig.port, .num_hosts = 32}); // four hosts of eight rails
+    assert_int_equal(i.flows, 32);
+    for (uint32_t k = 0; k < 32; k++) {
+        struct sim_flow_view v = view(rig.node[k], 1);
+        assert_true(v.used > 0.97 && v.held < 0.01);
+    }
+    uint64_t words = 0;
+    flow_rig_run(&rig, MONO_S);
+    for (uint32_t p = 0; p < rig.f->num_ports; p++) { // nothing goes from leaf to leaf
+        const struct port *x = &rig.f->port[p];
+        const struct node *n = fabric_node(rig.f, x->node), *z = fabric_peer_node(rig.f, x);
+        if (n->type == NODE_SWITCH && z && z->type == NODE_SWITCH)
+            words += counter(n->guid, x->num, SIM_XMIT_DATA);
+    }
+    assert_int_equal(words, 0);
+}
+
 static void refused(void **state)
 {
     const uint64_t nobody = 0x77;
@@ -422,6 +444,7 @@ int main(void)
         cmocka_unit_test_teardown(lanes_break_the_circle, teardown),
         cmocka_unit_test_teardown(the_same_again_is_not_worked_out, teardown),
         cmocka_unit_test_teardown(bursts_come_and_go, teardown),
+        cmocka_unit_test_teardown(a_ring_keeps_to_its_rail, teardown),
         cmocka_unit_test_teardown(refused, teardown),
         cmocka_unit_test_teardown(both_ends_agree, teardown),
     };
