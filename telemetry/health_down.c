@@ -105,46 +105,59 @@ static bool read_since(const struct health *h, uint32_t slot, int64_t at)
     return slot != TELE_SLOT_NONE && h->port[slot].at_errors >= at + SLACK;
 }
 
-enum length { LENGTH_UNKNOWN, LENGTH_SHORT, LENGTH_LONG, LENGTH_LASTS };
+// Episodes that lie in a time.
+struct episodes {
+    bool lasts; // one may yet become long: wait
+    uint32_t longs, shorts;
+    int64_t end; // of the last one
+};
 
-// Episodes that lie in a time: how many, and how many of these are long. Takes them out.
-static enum length episodes_of(struct health *h, struct health_link *l, int64_t t0, int64_t t1,
-                               uint32_t *ret_long, uint32_t *ret_short, bool take)
+static struct episodes episodes_of(const struct health *h, const struct health_link *l, int64_t t0,
+                                   int64_t t1)
 {
-    enum length r = LENGTH_UNKNOWN;
-    *ret_long = *ret_short = 0;
-    for (unsigned i = 0; i < l->num_episodes;) {
-        struct health_episode *e = &l->episode[i];
-        if (!overlap(t0, t1, e->down, e->up ? e->up : INT64_MAX - SLACK)) {
-            i++;
+    struct episodes x = {0};
+    for (unsigned i = 0; i < l->num_episodes; i++) {
+        const struct health_episode *e = &l->episode[i];
+        int64_t end = e->up ? e->up : h->now;
+        if (!overlap(t0, t1, e->down, e->up ? e->up : INT64_MAX - SLACK))
             continue;
-        }
-        bool lasts = e->up == 0 && h->now - e->down < LONG;
-        bool is_long = (e->up ? e->up : h->now) - e->down >= LONG;
-        if (lasts)
-            return LENGTH_LASTS;
-        ++*(is_long ? ret_long : ret_short);
-        r = is_long || r == LENGTH_LONG ? LENGTH_LONG : LENGTH_SHORT;
-        // One that still lasts may be counted by the other end later: it stays until it is over.
-        if (take && e->up)
-            drop_episode(l, i);
-        else
-            i++;
+        bool is_long = end - e->down >= LONG;
+        x.lasts = x.lasts || (e->up == 0 && !is_long);
+        x.longs += is_long;
+        x.shorts += !is_long;
+        x.end = end > x.end ? end : x.end;
     }
-    return r;
+    return x;
 }
 
-static void both_counted(struct health *h, struct health_link *l, unsigned i, unsigned k)
+// Those that are over. One that lasts may be counted by the other end later: it stays.
+static void drop_episodes(struct health_link *l, int64_t t0, int64_t t1)
 {
-    struct health_pending *a = &l->pending[0][i], *b = &l->pending[1][k];
-    int64_t t0 = a->t0 < b->t0 ? a->t0 : b->t0, t1 = a->t1 > b->t1 ? a->t1 : b->t1;
-    uint32_t n = a->n < b->n ? a->n : b->n, longs, shorts;
-    if (episodes_of(h, l, t0, t1, &longs, &shorts, false) == LENGTH_LASTS)
-        return;
-    episodes_of(h, l, t0, t1, &longs, &shorts, true);
-    uint32_t known = longs + shorts, downs = longs + (n > known ? n - known : 0);
+    for (unsigned i = l->num_episodes; i-- > 0;)
+        if (l->episode[i].up && overlap(t0, t1, l->episode[i].down, l->episode[i].up))
+            drop_episode(l, i);
+}
+
+// What was counted, n times, in a time: what is known to have been short is none.
+static bool count_all(const struct health *h, struct health_link *l, uint32_t n, int64_t t0, int64_t t1,
+                      int64_t at, bool weak)
+{
+    struct episodes x = episodes_of(h, l, t0, t1);
+    if (x.lasts)
+        return false;
+    uint32_t known = x.longs + x.shorts, downs = x.longs + (n > known ? n - known : 0);
+    drop_episodes(l, t0, t1);
     for (uint32_t d = 0; d < downs && d < HEALTH_DOWNS; d++)
-        count_down(l, a->t1 < b->t1 ? a->t1 : b->t1, false);
+        count_down(l, x.end > at ? x.end : at, weak);
+    return true;
+}
+
+static void both_counted(const struct health *h, struct health_link *l, unsigned i, unsigned k)
+{
+    const struct health_pending a = l->pending[0][i], b = l->pending[1][k];
+    int64_t t0 = a.t0 < b.t0 ? a.t0 : b.t0, t1 = a.t1 > b.t1 ? a.t1 : b.t1;
+    if (!count_all(h, l, a.n < b.n ? a.n : b.n, t0, t1, a.t1 < b.t1 ? a.t1 : b.t1, false))
+        return;
     drop(l->pending[0], &l->num_pending[0], i);
     drop(l->pending[1], &l->num_pending[1], k);
 }
@@ -176,24 +189,31 @@ static void rebooted(struct health *h, struct health_link *l, int e, const struc
     h->sink.clear(h->sink.arg, "L04", l->slot[0]);
 }
 
+// Both have counted it, and it is not decided since it still lasts.
+static bool both_wait(const struct health_link *l, int e, unsigned i)
+{
+    const struct health_pending *p = &l->pending[e][i], *q = l->pending[!e];
+    for (unsigned k = 0; k < l->num_pending[!e]; k++)
+        if (overlap(p->t0, p->t1, q[k].t0, q[k].t1))
+            return true;
+    return false;
+}
+
 // One end has counted what the other has not: true when it is decided.
 static bool one_counted(struct health *h, struct health_link *l, int e, unsigned i)
 {
     struct health_pending *p = &l->pending[e][i];
-    uint32_t longs, shorts;
+    if (both_wait(l, e, i))
+        return false;
     if (read_since(h, l->slot[!e], p->t1)) {
         rebooted(h, l, e, p);
-        episodes_of(h, l, p->t0, p->t1, &longs, &shorts, true);
+        drop_episodes(l, p->t0, p->t1);
     } else {
         int64_t from = p->t1 > h->port[l->slot[e]].up_at ? p->t1 : h->port[l->slot[e]].up_at;
         bool ever = readable(h, l->slot[!e]);
-        if (l->down_since || (ever && h->now - from < PATIENCE))
+        if (l->down_since || (ever && h->now - from < PATIENCE) ||
+            !count_all(h, l, p->n, p->t0, p->t1, p->t1, true))
             return false;
-        if (episodes_of(h, l, p->t0, p->t1, &longs, &shorts, true) == LENGTH_LASTS)
-            return false;
-        uint32_t known = longs + shorts, downs = longs + (p->n > known ? p->n - known : 0);
-        for (uint32_t d = 0; d < downs && d < HEALTH_DOWNS; d++)
-            count_down(l, p->t1, true);
     }
     drop(l->pending[e], &l->num_pending[e], i);
     return true;
@@ -331,7 +351,7 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
         if (n > rule->level[1].limit && series_last(s) > last)
             last = series_last(s);
     }
-    f->bad_at[0] = last;
+    f->bad_at[0] = l->down_since ? h->now : last; // down is not clean
     // After a clean time it takes another one.
     bool flaps = strong + weak >= (uint32_t)rule->level[0].limit && h->now - last < rule->clear_ns;
     bool trains = most > rule->level[1].limit;
