@@ -194,7 +194,8 @@ struct look { // an answer while it is judged
     uint32_t slot;
     const struct accum_reading *r;
     const struct accum_suspect *suspect;
-    bool whole;
+    bool whole;    // as in accum_found
+    bool all_back; // and the rest of the answer too
     bool moved[2]; // DATA, ERRORS come by another attribute now: of another width
     uint8_t verdict[TELE_COUNTERS];
 };
@@ -271,7 +272,7 @@ static enum verdict judge_back(const struct look *k, enum tele_counter c, uint64
     if (k->s->clearing >> c & 1)
         return OURS;
     if (bounded(c)) {
-        if (!k->whole && (k->r->narrow >> c & 1) && last >= WRAP / 2 && last < WRAP - 1 && limit < WRAP &&
+        if (!k->all_back && (k->r->narrow >> c & 1) && last >= WRAP / 2 && last < WRAP - 1 && limit < WRAP &&
             raw + WRAP - last <= limit)
             return WRAPPED;
         return raw > limit ? NONSENSE : CLEARED;
@@ -298,7 +299,7 @@ static enum verdict judge(const struct look *k, enum tele_counter c)
 }
 
 // Of traffic where there is some: errors may have come again since, at a link that has just come up.
-static bool all_went_back(const struct look *k, bool *ret_above)
+static void look_at_back(struct look *k, bool *ret_above)
 {
     unsigned above[2] = {0}, back[2] = {0};
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
@@ -310,7 +311,8 @@ static bool all_went_back(const struct look *k, bool *ret_above)
         }
     *ret_above = above[0] + above[1] > 0;
     unsigned i = above[1] > 0;
-    return back[i] > 0 && back[i] == above[i];
+    k->whole = back[i] > 0 && back[i] == above[i];
+    k->all_back = back[0] + back[1] > 0 && back[0] + back[1] == above[0] + above[1];
 }
 
 // The answer that was not believed, and this one, which goes on from there.
@@ -411,7 +413,7 @@ void accum_read(struct accum *a, struct tele_table *t, uint32_t slot, const stru
     k.suspect = p;
     bool above;
     look_at_source(&k);
-    k.whole = all_went_back(&k, &above);
+    look_at_back(&k, &above);
     if (!judge_all(&k, ret)) {
         ret->nonsense = true;
         suspect_keep(a, slot, r, 0);
