@@ -89,6 +89,12 @@ static bool is_first(const struct tele_table *t, uint32_t slot)
     return p->peer >= t->num || slot < p->peer;
 }
 
+// A link of which too little is known yet, but nothing bad, is none.
+static bool is_news(const struct health_view *v)
+{
+    return v->state > HEALTH_UNSURE || (v->state == HEALTH_UNSURE && v->symbol_ber > 0);
+}
+
 static struct one *gather(struct request *r, const struct tele_view *w, uint32_t *ret)
 {
     const char *state = query_str(r, "state");
@@ -103,8 +109,7 @@ static struct one *gather(struct request *r, const struct tele_view *w, uint32_t
             continue;
         x.slot = i;
         health_view(h, w->t, i, &x.view);
-        if (state != NULL ? strcmp(health_state_name(x.view.state), state) != 0
-                          : !all && x.view.state <= HEALTH_HEALTHY)
+        if (state != NULL ? strcmp(health_state_name(x.view.state), state) != 0 : !all && !is_news(&x.view))
             continue;
         if (n == room) {
             room = room ? 2 * room : 256;

@@ -384,9 +384,18 @@ static void on_alarm_change(void *arg, const struct alarm_change *c)
     out_alarm_change(w->out, c);
 }
 
+// A silence's focus is the language that the API and the command line have.
+static bool on_alarm_covers(void *arg, const char *focus, const char *fabric, uint64_t node_guid,
+                            uint8_t port)
+{
+    const struct weftd *w = arg;
+    return w->api != NULL && api_focus_covers(w->api, focus, fabric, node_guid, port);
+}
+
 static void open_alarms(struct weftd *w)
 {
-    struct alarms_callbacks cb = {.arg = w, .event = on_alarm_event, .change = on_alarm_change};
+    struct alarms_callbacks cb = {
+        .arg = w, .event = on_alarm_event, .change = on_alarm_change, .covers = on_alarm_covers};
     if (w->args.offline == NULL)
         w->alarms = alarms_new(w->loop, w->db, &cb);
 }
