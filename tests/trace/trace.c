@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/trace/trace.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "lib/mono.h"
 #include "lib/rng.h"
 #include "lib/xalloc.h"
+#include "telemetry/table_priv.h"
 
 #define HOUR (3600 * MONO_S)
 #define GUARD (5 * HOUR / 2) // between cases of one link: what the slowest rule remembers
@@ -103,21 +105,18 @@ static void make_table(struct trace *t)
         const struct port *p = &f->port[i];
         slot_of[i] = port_valid(p->peer) && p->num > 0 ? b->num++ : TELE_SLOT_NONE;
     }
+    uint32_t slots = b->num;
+    tele_table_init(b);
     b->fabric = f;
-    b->port = xcalloc(b->num, sizeof(*b->port));
-    b->value = xcalloc((size_t)b->num * TELE_COUNTERS, sizeof(uint64_t));
-    b->before = xcalloc((size_t)b->num * TELE_COUNTERS, sizeof(uint64_t));
-    b->have = xcalloc(b->num, sizeof(uint64_t));
-    b->had = xcalloc(b->num, sizeof(uint64_t));
-    b->at = xcalloc((size_t)b->num * TELE_GROUPS, sizeof(int64_t));
-    b->at_before = xcalloc((size_t)b->num * TELE_GROUPS, sizeof(int64_t));
+    for (uint32_t i = 0; i < f->num_ports; i++)
+        if (slot_of[i] != TELE_SLOT_NONE)
+            tele_slot_set(b, slot_of[i], f->node[f->port[i].node.i].guid, f->port[i].num);
+    assert(b->num == slots);
     for (uint32_t i = 0; i < f->num_ports; i++) {
         if (slot_of[i] == TELE_SLOT_NONE)
             continue;
         const struct port *p = &f->port[i];
         struct tele_port *q = &b->port[slot_of[i]];
-        q->node_guid = f->node[p->node.i].guid;
-        q->num = p->num;
         q->port = i;
         q->peer = slot_of[p->peer.i];
         q->rate_mbps = port_rate_mbps(&p->a);
@@ -560,13 +559,7 @@ void trace_free(struct trace *t)
 {
     if (t == NULL)
         return;
-    free(t->table.port);
-    free(t->table.value);
-    free(t->table.before);
-    free(t->table.have);
-    free(t->table.had);
-    free(t->table.at);
-    free(t->table.at_before);
+    tele_table_done(&t->table);
     free(t->real);
     free(t->life);
     free(t->running);
