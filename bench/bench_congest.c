@@ -16,7 +16,7 @@ static void cell(enum runs_scenario s, enum runs_missing m, unsigned runs, uint6
 {
     for (uint64_t i = 0; t->runs < runs && t->tried < runs * 20; i++, t->tried++) {
         struct runs_result r;
-        runs_one(s, m, seed * 1000003 + i, &r);
+        runs_one(s, m, seed + i, &r);
         if (!r.came_off)
             continue;
         t->runs++;
@@ -35,7 +35,7 @@ static void cell(enum runs_scenario s, enum runs_missing m, unsigned runs, uint6
 int main(int argc, char **argv)
 {
     unsigned runs = 100, only_s = RUNS_SCENARIOS, only_m = RUNS_MISSING;
-    uint64_t seed = 1;
+    uint64_t seed = 1, from = 0;
     bool json = false;
     for (int i = 1; i < argc; i++) {
         const char *v = i + 1 < argc ? argv[i + 1] : "0";
@@ -47,6 +47,8 @@ int main(int argc, char **argv)
             only_s = (unsigned)atoi(v);
         else if (strcmp(argv[i], "--missing") == 0)
             only_m = (unsigned)atoi(v);
+        else if (strcmp(argv[i], "--from") == 0)
+            from = (uint64_t)atoll(v);
         else if (strcmp(argv[i], "--verbose") == 0)
             runs_verbose = true;
         else if (strcmp(argv[i], "--json") == 0)
@@ -59,7 +61,7 @@ int main(int argc, char **argv)
             if ((only_s < RUNS_SCENARIOS && s != only_s) || (only_m < RUNS_MISSING && m != only_m))
                 continue;
             struct tally t = {0};
-            cell((enum runs_scenario)s, (enum runs_missing)m, runs, seed, &t);
+            cell((enum runs_scenario)s, (enum runs_missing)m, runs, seed * 1000003 + from, &t);
             if (json)
                 printf("%s\n {\"scenario\": \"%s\", \"missing\": \"%s\", \"runs\": %u, \"right\": %u, "
                        "\"kind\": %u, "

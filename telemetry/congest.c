@@ -169,11 +169,15 @@ static void track_port(struct congest *c, const struct tele_table *t, const stru
     track_used(c, t, seen, slot);
     k->is_held = judge(k->held, k->num_held, k->is_held, c->o.held_on, c->o.held_off) && k->num_held;
     k->is_full = judge(k->used, k->num_used, k->is_full, c->o.full, c->o.full - 0.05) && k->num_used;
-    // Too few samples to say that it is so, enough to take it for the cause of what others show.
-    k->may_hold = k->is_held || (k->num_held && k->num_held < 3 && k->held[0] >= c->o.held_on);
-    k->may_fill = k->is_full || (k->num_used && k->num_used < 3 && k->used[0] >= c->o.full);
     k->h = middle(k->held, k->num_held);
     k->u = middle(k->used, k->num_used);
+    // One sample does not say that it is so, but may be the cause of what others show.
+    k->may_hold = k->is_held || (k->num_held && k->held[0] >= c->o.held_on);
+    k->may_fill = k->is_full || (k->num_used && k->used[0] >= c->o.full);
+    if (k->may_hold && !k->is_held)
+        k->h = k->held[0];
+    if (k->may_fill && !k->is_full)
+        k->u = k->used[0];
     k->lost_bps = isnan(k->h) ? 0 : k->h * (float)tele_capacity(t, slot);
 }
 

@@ -27,8 +27,10 @@
 
 #define MAX_HELD 4096 // of those that wait most; beyond it, a fabric is one jam
 #define MAX_VERTICES 65536
-#define COVERED 0.6     // explained by what was read: what was not read is not looked at
+#define COVERED 0.9     // explained by what was read: what was not read is not looked at
 #define FULL_QUEUE 50.0 // r^2 / 2 (1 - r) at 0.99
+#define SINGLE 0.95     // of a full port's bytes: from one cable only
+#define ROUNDS 4
 #define PRIOR 0.02      // that a port of which nothing is known waits
 #define STUCK_HELD 0.5  // a circle in which nothing moves: waits so much …
 #define STUCK_USED 0.01 // … and carries no more
@@ -93,7 +95,7 @@ static void edge_add(struct congest_graph *g, uint32_t from, uint32_t to)
 // Who sends into a switch, and may send on by a port of it.
 struct feeder {
     double rate, part; // bytes/s; of these to the port, when they go where everybody's do
-    bool waits, unknown;
+    bool waits, unknown, told;
 };
 
 static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to, struct feeder *ret)
@@ -111,8 +113,10 @@ static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to,
         all += x;
         here += out == to ? x : 0;
     }
-    *ret =
-        (struct feeder){.rate = used * tele_capacity(c->t, in), .waits = k->may_hold, .unknown = isnan(k->h)};
+    *ret = (struct feeder){.rate = used * tele_capacity(c->t, in),
+                           .waits = k->may_hold,
+                           .unknown = isnan(k->h),
+                           .told = !isnan(k->u)};
     ret->part = all > 0 ? ret->rate * here / all : 0;
     return here > 0;
 }
@@ -125,17 +129,20 @@ static float balance(struct congest *c, uint32_t slot)
     if (sw == ID_NONE)
         return 0; // an adapter that sends all it can
     const struct node *n = fabric_switch(c->routes.fabric, sw);
-    double sum = 0, most = 0, out = c->track[slot].u * tele_capacity(c->t, slot);
+    double sum = 0, most = 0, single = 0, out = c->track[slot].u * tele_capacity(c->t, slot);
     struct feeder f;
     for (unsigned i = 1; i <= n->num_ports; i++)
         if (feeder_at(c, sw, i, slot, &f) && (f.waits || f.unknown)) {
             sum += f.rate;
+            single = f.told ? fmax(single, f.part) : single;
             most = fmax(most, f.waits ? f.rate : f.part);
         }
     for (unsigned i = 1; i <= n->num_ports; i++)
         if (feeder_at(c, sw, i, slot, &f) && !f.waits && !f.unknown)
             sum += fmin(f.part, most);
-    return out > 0 ? (float)fmin(1, sum / out) : 0;
+    // What comes by a single cable has had its wait before.
+    double alone = fmin(1, fmax(0, (SINGLE - single / out) / (SINGLE - 2.0 / 3)));
+    return out > 0 ? (float)fmin(alone, sum / out) : 0;
 }
 
 static bool is_unread(const struct congest *c, uint32_t slot)
@@ -465,7 +472,7 @@ static float fit_used(const struct congest *c, const struct congest_vertex *x)
 {
     float used = isnan(x->u) ? c->guess[x->slot] : x->u;
     if (x->end)
-        return isnan(used) || used > 0.001F ? 0.2F : 0.01F;
+        return isnan(used) ? 0.05F : 0.01F + 0.3F * used;
     if (isnan(used))
         return 0.1F;
     return (float)fmax(PRIOR, used >= c->o.full - 0.05 ? 1 : congest_pressure(used));
@@ -483,11 +490,17 @@ static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
         const struct congest_vertex *y = &g->v[e->to];
         behind = fmax(behind, y->type == VERTEX_UNREAD ? y->fit / 2 : y->press);
     }
-    float routes = fit_routes(c, v, mark), own = fit_used(c, x);
-    x->fit = (float)(routes * routes * fmax(own, behind));
+    if (x->mass < 0) { // the first time
+        double own = fit_used(c, x);
+        x->routes = fit_routes(c, v, mark);
+        x->fit = (float)(x->routes * x->routes * fmax(own, behind));
+        // What goes on behind it: as much as is pressed there.
+        x->self = x->end ? 1 : (float)(own / (own + behind));
+    } else {
+        x->fit = (float)(x->routes * x->routes * x->mass / g->lost);
+        x->self = x->end ? 1 : x->mass > 0 ? (float)(x->ends / x->mass) : 0.5F;
+    }
     x->press = (float)(PRIOR * x->fit);
-    // What goes on behind it: as much as is pressed there.
-    x->self = x->end ? 1 : (float)(own / (own + behind));
 }
 
 static void share_out(struct congest_graph *g, struct congest_vertex *x, double h)
@@ -555,7 +568,7 @@ static void set_shares(struct congest *c)
         case VERTEX_UNREAD:
             finish_unread(c, g->by_order[i], mark);
             if (!x->end)
-                share_out(g, x, 0);
+                share_out(g, x, STUCK_HELD);
             break;
         }
     }
@@ -571,6 +584,7 @@ static void run_down(struct congest_graph *g)
         struct congest_vertex *x = &g->v[g->by_order[i]];
         double m = mass[g->by_order[i]] + x->lost;
         g->lost += x->lost;
+        x->mass = m;
         x->ends = m * x->self;
         for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++)
             if (g->e[k].to != ID_NONE)
@@ -591,6 +605,10 @@ void congest_graph_make(struct congest *c)
     bind_stuck(g);
     set_order(g);
     set_reverse(g);
-    set_shares(c);
-    run_down(g);
+    for (uint32_t i = 0; i < g->num_v; i++)
+        g->v[i].mass = -1;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        set_shares(c);
+        run_down(g);
+    }
 }

@@ -86,7 +86,8 @@ struct congest_vertex {
     float balance; // FULL: share of its traffic that comes from ports that wait, or may
     float self;    // share of what leads here that ends here
     double lost;   // bytes/s
-    double ends;   // lost bytes/s of all ports that end here
+    double mass, ends; // lost bytes/s of all ports that lead here; that end here
+    float routes;      // UNREAD: share of what waits upstream that leads here
     uint32_t edge, num_edges;
     uint32_t order; // those behind it have smaller ones
 };

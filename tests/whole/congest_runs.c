@@ -85,10 +85,11 @@ static struct port_attrs attrs(unsigned speed_ext)
                                .vl_oper = 4};
 }
 
+static uint64_t next_guid;
+
 static node_id node(struct builder *b, enum node_type type, unsigned ports, const char *name, unsigned ext)
 {
-    static uint64_t guid;
-    guid += 0x100;
+    uint64_t guid = next_guid += 0x100;
     struct node_attrs a = {.guid = 0x10000 + guid,
                            .sys_guid = 0x10000 + guid,
                            .type = type,
@@ -738,6 +739,7 @@ void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct r
     struct run r = {.ret = ret};
     *ret = (struct runs_result){.want = CONGEST_UNCLEAR, .got = CONGEST_UNCLEAR};
     rng_init(&r.rng, hash_mix64(seed) ^ (uint64_t)s << 60 ^ (uint64_t)m << 56);
+    next_guid = 0;
     if (bring_up(&r, s)) {
         table_make(&r);
         choose_missing(&r, m);
