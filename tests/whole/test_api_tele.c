@@ -728,12 +728,8 @@ static void test_db_check(void **state)
     char path[60];
     snprintf(path, sizeof(path), "/jobs/%s", str(v, "id"));
     json_decref(v);
-    for (int i = 0; i < 100; i++) {
-        v = call("GET", path, NULL, 200);
-        if (strcmp(str(v, "state"), "running") != 0)
-            break;
-        json_decref(v);
-    }
+    rig_run(&env.rig, MONO_S); // time stands still while a worker runs
+    v = call("GET", path, NULL, 200);
     assert_string_equal(str(v, "state"), "done");
     assert_int_equal(num(at(v, "result"), "damaged"), 0);
     assert_true(json_array_size(at(at(v, "result"), "files")) >= 1);
