@@ -200,20 +200,31 @@ static int64_t wall(const struct tele *t)
     return loop_clock(t->loop) == LOOP_VIRTUAL ? t->wall_zero + loop_now(t->loop).ns : wall_now_ns();
 }
 
+static int64_t spent(int64_t from, uint64_t *sum)
+{
+    int64_t now = thread_cpu_ns();
+    *sum += (uint64_t)(now - from);
+    return now;
+}
+
 static void feed(struct tele *t)
 {
-    int64_t now = wall(t), loop = loop_now(t->loop).ns;
+    int64_t loop = loop_now(t->loop).ns, at = thread_cpu_ns();
     congest_feed(t->congest, &t->table, t->tables, t->groups, loop);
+    at = spent(at, &t->st.congestion_ns);
     health_feed(t->health, &t->table, loop);
+    at = spent(at, &t->st.health_ns);
     tell_sweep(t);
+    t->st.last_wall_ns = wall(t);
+    at = thread_cpu_ns();
     if (t->series != NULL)
-        series_sweep(t->series, now / MONO_MS, t->table.value, t->fresh, t->table.num);
-    t->st.last_wall_ns = now;
+        series_sweep(t->series, t->st.last_wall_ns / MONO_MS, t->table.value, t->fresh, t->table.num);
+    spent(at, &t->st.history_ns);
 }
 
 static void sweep_end(struct tele *t)
 {
-    int64_t now = loop_now(t->loop).ns, began = mono_now().ns;
+    int64_t now = loop_now(t->loop).ns, began = thread_cpu_ns();
     t->sweeping = false;
     for (uint32_t i = 0; i < t->table.num; i++)
         settle_port(t, i);
@@ -223,7 +234,7 @@ static void sweep_end(struct tele *t)
     feed(t);
     memset(t->fresh, 0, t->table.num * sizeof(*t->fresh));
     keep_save(t, false);
-    t->st.since_ns += (uint64_t)(mono_now().ns - began);
+    t->st.since_ns += (uint64_t)(thread_cpu_ns() - began);
     if (t->cb.swept != NULL)
         t->cb.swept(t->cb.arg);
 }

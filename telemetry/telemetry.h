@@ -89,7 +89,8 @@ struct tele_status {
                                           // others or by a reboot; counters at their maximum; answers dropped
     uint64_t reboots, wraps, cleared;     // agents all of whose counters began anew (among resets); 32-bit
                                           // counters that went round; clears by us
-    uint64_t since_ns;                    // CPU of collect, rates, health and congestion, since the start
+    uint64_t since_ns; // CPU of collecting, congestion, health and history, since the start
+    uint64_t congestion_ns, health_ns, history_ns; // parts of it
 };
 void tele_get_status(const struct tele *t, struct tele_status *ret);
 struct tele_unread_node { // a device that does not give its counters

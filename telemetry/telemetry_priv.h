@@ -132,6 +132,7 @@ struct tele {
     bool links_due;   // blueprint or fabric are new to health
 
     struct tele_status st;
+    uint64_t answers;
     uint64_t late_seen;
     unsigned late_row;
     unsigned events; // told in this sweep
