@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counters: collecting, keeping, asking, shipping and judging, each by a program of its own, without the wire.
+
+    ./dev bench telemetry [--json] [--only detect,congest,...] [--seed N]
+
+detect: the health rules on labelled traces of 10^6 port-hours: recall of each kind of fault and severity (the worst cell's, as what is missed), links with good
+cables that are named bad enough to be cut off, time a port and sweep. No rival: bars are absolute.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+from benchlib import Table, WEFTD, note
+
+BIN = os.environ.get("BENCH_TELEMETRY", os.path.join(os.path.dirname(os.path.realpath(WEFTD)), "..", "telemetry"))
+
+
+def program(name, *args):
+    """What a bench program prints, as JSON."""
+    out = subprocess.run([os.path.join(BIN, name), *map(str, args)], stdout=subprocess.PIPE, check=True)
+    return json.loads(out.stdout)
+
+
+def detect(table, seed):
+    r = program("bench_detect", "-s", seed)
+    for c in r["cells"]:
+        note("  %-8s x %-4g %4d cases, found %4d: recall %.4f (%.4f to %.4f), median after %.0f s"
+             % (c["kind"], c["severity"], c["cases"], c["found"], c["recall"], c["low"], c["high"], c["median_s"]))
+    for f in r["false"]:
+        note("  on links that have nothing: %s %d times, %d major" % (f["rule"], f["alarms"], f["major"]))
+    for kind in sorted({c["kind"] for c in r["cells"]}):
+        cells = [c for c in r["cells"] if c["kind"] == kind]
+        table.add("detect, %s: faults missed" % kind, 1 - min(c["recall"] for c in cells), "of 1", bar=0.01)
+    table.add("detect: port-hours", r["port_hours"], "h")
+    table.add("detect: good cables that would be cut off", r["wrongly_bad"], "links", bar=0)
+    table.add("detect: a port and sweep", r["cost_ns"] / 1000, "us", bar=1)
+
+
+ROWS = {"detect": detect}
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--json", action="store_true")
+    ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--only", default=",".join(ROWS))
+    a = ap.parse_args()
+    table = Table()
+    for name, rows in ROWS.items():
+        if name in a.only.split(","):
+            note(name)
+            rows(table, a.seed)
+    return table.show(a.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
