@@ -243,6 +243,15 @@ struct row_space {
     struct rates rate;
 };
 
+uint64_t counters_of_errors(void)
+{
+    uint64_t bits = 0;
+    for (unsigned c = 0; c < TELE_COUNTERS; c++)
+        if (tele_rows[c].kind == TELE_ERROR && tele_rows[c].group == TELE_ERRORS)
+            bits |= 1ull << c;
+    return bits;
+}
+
 int64_t counters_errors(const struct tele_table *t, uint32_t slot)
 {
     uint64_t sum = 0;

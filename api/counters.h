@@ -10,6 +10,7 @@ extern const char *const unread_names[], *const health_names[]; // as the enums 
 // All error counters of a port together: since it was first seen (NO_INT: none was read), and a second over
 // the last two readings (NAN).
 int64_t counters_errors(const struct tele_table *t, uint32_t slot);
+uint64_t counters_of_errors(void); // bit c: counter c is one of them
 double counters_error_rate(const struct tele_table *t, uint32_t slot);
 
 #endif

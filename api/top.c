@@ -194,32 +194,88 @@ uint32_t top_select(const double *value, uint32_t n, uint32_t most, struct top_o
 
 // --- now ---
 
-// Cheap first: most ports have nothing of it, and need no look at what their link is.
-static double value_now(const struct tele_view *w, const struct top_ask *ask, uint32_t slot)
+// A second, of what was counted between the last two readings; 0 where there are not two.
+static inline double rate_of(const struct tele_table *t, uint32_t slot, enum tele_counter c)
+{
+    uint64_t d;
+    int64_t ns = tele_interval(t, slot, c);
+    return ns > 0 && tele_delta(t, slot, c, &d) ? (double)d * 1e9 / (double)ns : 0;
+}
+
+struct walk {
+    const struct tele_table *t;
+    uint64_t node;   // of the slot before: slots of a node stand together
+    double tick;     // its tick of waiting in bytes
+    uint64_t errors; // bit c: counter c is one of errors
+};
+
+static double tick_of(struct walk *k, uint32_t slot)
+{
+    const struct tele_port *p = &k->t->port[slot];
+    const struct fabric *f = k->t->fabric;
+    if (p->node_guid == k->node && k->tick > 0)
+        return k->tick;
+    k->node = p->node_guid;
+    k->tick = 8;
+    if (f != NULL && p->port < f->num_ports) {
+        const struct node *n = fabric_node(f, f->port[p->port].node);
+        k->tick = tele_wait_tick_bytes(n->vendor_id, n->device_id, p->lanes);
+    }
+    return k->tick;
+}
+
+// What a port can have of it at most, without a look at what else it did.
+static double at_most(struct walk *k, const struct top_ask *ask, uint32_t slot)
+{
+    bool wait = ask->by == TOP_HELD || ask->by == TOP_LOST;
+    double rate = rate_of(k->t, slot, wait ? TELE_XMIT_WAIT : TELE_XMIT_DATA);
+    if (rate == 0)
+        return 0;
+    double bytes = rate * (wait ? tick_of(k, slot) : 4);
+    return ask->by == TOP_LOST ? bytes : bytes / tele_capacity(k->t, slot);
+}
+
+// All error counters that are read together.
+static double errors_of(const struct walk *k, uint32_t slot)
+{
+    const struct tele_table *t = k->t;
+    const uint64_t *v = &t->value[(uint64_t)slot * TELE_COUNTERS],
+                   *b = &t->before[(uint64_t)slot * TELE_COUNTERS];
+    uint64_t left = k->errors & t->have[slot] & t->had[slot], sum = 0;
+    int64_t ns = tele_interval(t, slot, TELE_SYMBOL_ERRORS);
+    while (left != 0) { // run by run: they stand side by side
+        unsigned c = (unsigned)__builtin_ctzll(left), end = c + (unsigned)__builtin_ctzll(~(left >> c));
+        for (; c < end; c++)
+            sum += v[c] - b[c];
+        left &= end < 64 ? ~0ull << end : 0;
+    }
+    return ns > 0 ? (double)sum * 1e9 / (double)ns : 0;
+}
+
+static double exactly(const struct tele_view *w, const struct top_ask *ask, uint32_t slot)
+{
+    struct tele_use use;
+    tele_use(w->t, slot, &use);
+    return ask->by == TOP_HELD ? use.held : ask->by == TOP_LOST ? use.lost_bps : use.xmit_used;
+}
+
+static double value_now(const struct tele_view *w, struct walk *k, const struct top_ask *ask, uint32_t slot,
+                        double least)
 {
     const struct tele_table *t = w->t;
-    struct tele_use use;
     struct congest_port cp;
-    uint64_t d;
 
     switch (ask->by) {
     case TOP_HELD:
     case TOP_LOST:
-        if (!tele_delta(t, slot, TELE_XMIT_WAIT, &d) || d == 0)
-            return 0;
-        tele_use(t, slot, &use);
-        return ask->by == TOP_HELD ? use.held : use.lost_bps;
     case TOP_USED:
-        if (!tele_delta(t, slot, TELE_XMIT_DATA, &d) || d == 0)
-            return 0;
-        tele_use(t, slot, &use);
-        return use.xmit_used;
+        return at_most(k, ask, slot) > least ? exactly(w, ask, slot) : 0;
     case TOP_XMIT:
-        return 4 * tele_rate(t, slot, TELE_XMIT_DATA);
+        return 4 * rate_of(t, slot, TELE_XMIT_DATA);
     case TOP_RCV:
-        return 4 * tele_rate(t, slot, TELE_RCV_DATA);
+        return 4 * rate_of(t, slot, TELE_RCV_DATA);
     case TOP_ERRORS:
-        return 3600 * counters_error_rate(t, slot);
+        return 3600 * errors_of(k, slot);
     case TOP_SCORE:
         if (tele_congest(w->tele) == NULL)
             return 0;
@@ -227,7 +283,7 @@ static double value_now(const struct tele_view *w, const struct top_ask *ask, ui
         return cp.score;
     case TOP_COUNTER:
         return (tele_rows[ask->counter].unit == TELE_WORDS ? 4 : 1) *
-               tele_rate(t, slot, (enum tele_counter)ask->counter);
+               rate_of(t, slot, (enum tele_counter)ask->counter);
     }
     return 0;
 }
@@ -235,8 +291,9 @@ static double value_now(const struct tele_view *w, const struct top_ask *ask, ui
 uint32_t top_now(const struct tele_view *w, const struct top_ask *ask, struct top_one *ret)
 {
     struct heap h = {.one = ret, .max = ask->n};
+    struct walk k = {.t = w->t, .errors = counters_of_errors()};
     for (uint32_t i = 0; i < w->t->num; i++)
-        offer(&h, i, value_now(w, ask, i));
+        offer(&h, i, value_now(w, &k, ask, i, h.n == h.max ? h.one[0].value : 0));
     qsort(ret, h.n, sizeof(*ret), greater_first);
     return h.n;
 }

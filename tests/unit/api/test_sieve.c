@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The focus language on rows of a schema; the greatest of many values.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/sieve.h"
+#include "api/top.h"
+#include "lib/rng.h"
+
+struct far {
+    const char *name;
+    int64_t port;
+};
+static const struct field far_fields[] = {
+    {.name = "name", .type = FIELD_STR, .at = offsetof(struct far, name), ""},
+    {.name = "port", .type = FIELD_INT, .at = offsetof(struct far, port), ""},
+    {0},
+};
+static const struct schema schema_far = {.name = "far", "", sizeof(struct far), far_fields};
+struct row {
+    const char *name;
+    int64_t rail, at;
+    double held;
+    uint64_t guid;
+    bool up;
+    const struct far *peer;
+};
+static const struct field row_fields[] = {
+    {.name = "name", .type = FIELD_STR, .at = offsetof(struct row, name), ""},
+    {.name = "rail", .type = FIELD_INT, .at = offsetof(struct row, rail), ""},
+    {.name = "at", .type = FIELD_TIME, .at = offsetof(struct row, at), ""},
+    {.name = "held", .type = FIELD_NUM, .at = offsetof(struct row, held), ""},
+    {.name = "guid", .type = FIELD_GUID, .at = offsetof(struct row, guid), ""},
+    {.name = "up", .type = FIELD_BOOL, .at = offsetof(struct row, up), ""},
+    {.name = "peer", .type = FIELD_OBJ, .at = offsetof(struct row, peer), "", &schema_far},
+    {0},
+};
+static const struct schema schema_row = {.name = "row", "", sizeof(struct row), row_fields};
+
+static const struct far peer = {"spine-01", 7};
+static const struct row full = {.name = "leaf-1",
+                                .rail = 3,
+                                .at = 1700000000000000000,
+                                .held = 0.12,
+                                .guid = 0x8f1,
+                                .up = true,
+                                .peer = &peer};
+static const struct row empty = {.name = "", .rail = NO_INT, .held = NAN};
+
+static bool hit(const char *text, const struct row *row)
+{
+    struct err e = {0};
+    struct sieve *s = sieve_new(text, &schema_row, "name guid", &e);
+    if (s == NULL)
+        fail_msg("%s: %s", text, e.text);
+    bool m = sieve_has(s, row);
+    sieve_free(s);
+    return m;
+}
+
+static void test_fields(void **state)
+{
+    static const char *const yes[] = {
+        "rail=3",         "rail>2",        "held>5%",        "held<0.13",
+        "up=yes",         "leaf-*",        "0x*8f1",         "guid=0x00000000000008f1",
+        "peer.port=7",    "peer.name~^sp", "at=2023-11-14*", "name=leaf-1 rail=3",
+        "not peer.port=8"};
+    static const char *const no[] = {"rail=4",     "held>12%",    "up=no",    "spine-01",
+                                     "guid=0x8f1", "peer.port>7", "rail=none"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+        if (!hit(yes[i], &full))
+            fail_msg("%s", yes[i]);
+    for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+        if (hit(no[i], &full))
+            fail_msg("%s", no[i]);
+}
+
+static void test_nothing(void **state)
+{
+    static const char *const none[] = {"rail", "at", "held", "guid", "peer.name", "peer.port"};
+    char text[60];
+    (void)state;
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        snprintf(text, sizeof(text), "%s=none", none[i]);
+        assert_true(hit(text, &empty));
+        assert_false(hit(text, &full));
+        snprintf(text, sizeof(text), "%s>0", none[i]);
+        assert_false(hit(text, &empty));
+    }
+    assert_true(sieve_has(NULL, &empty));
+}
+
+static void test_refused(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    assert_null(sieve_new("rial=3", &schema_row, "name", &e));
+    assert_non_null(strstr(e.text, "did you mean \"rail\"?"));
+    assert_null(sieve_new("peer=3", &schema_row, "name", &e)); // an object has no value
+    assert_null(sieve_new("", &schema_row, "name", &e));
+}
+
+static int descending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x > y ? -1 : x < y;
+}
+
+// The same as sorting them all would say.
+static void test_greatest(void **state)
+{
+    struct rng r;
+    (void)state;
+    rng_init(&r, 5);
+    for (int round = 0; round < 300; round++) {
+        uint32_t n = 1 + rng_below(&r, 400), most = 1 + rng_below(&r, 60), above = 0;
+        double *v = calloc(n, sizeof(*v)), *sorted = calloc(n, sizeof(*v));
+        struct top_one *one = calloc(most, sizeof(*one));
+        for (uint32_t i = 0; i < n; i++) {
+            v[i] = rng_below(&r, 5) == 0 ? (double)NAN : (double)rng_below(&r, 100) - 20;
+            if (v[i] > 0)
+                sorted[above++] = v[i];
+        }
+        qsort(sorted, above, sizeof(*sorted), descending);
+        uint32_t got = top_select(v, n, most, one);
+        assert_int_equal(got, above < most ? above : most);
+        for (uint32_t i = 0; i < got; i++) {
+            assert_true(one[i].value == sorted[i] && v[one[i].slot] == one[i].value);
+            for (uint32_t k = 0; k < i; k++)
+                assert_int_not_equal(one[k].slot, one[i].slot);
+        }
+        free(v);
+        free(sorted);
+        free(one);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fields), cmocka_unit_test(test_nothing),
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_greatest)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
