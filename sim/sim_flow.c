@@ -15,7 +15,7 @@
 #include "lib/xalloc.h"
 
 #define DELAY (10 * MONO_MS) // from a change to its effect
-#define SLICE 60000          // events worked off at once: some milliseconds
+#define SLICE 30000          // events worked off at once: a few milliseconds
 #define PAUSE (2 * MONO_MS)  // between slices
 
 static struct sim_flows *flows_of(struct sim *s)
