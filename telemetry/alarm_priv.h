@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For alarm*.c only.
+// For alarm*.c only; alarm_json() is isolate.c's too.
 #ifndef WEFT_TELEMETRY_ALARM_PRIV_H
 #define WEFT_TELEMETRY_ALARM_PRIV_H
 

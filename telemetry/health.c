@@ -528,6 +528,11 @@ uint32_t health_standing(const struct health *h, uint32_t slot, struct health_st
     return n;
 }
 
+enum health_state health_state_at(const struct health *h, const struct tele_table *t, uint32_t slot)
+{
+    return slot < h->num && slot < t->num ? judge_view(h, t, health_lower(h, slot)).state : HEALTH_UNKNOWN;
+}
+
 void health_count(const struct health *h, const struct tele_table *t, struct health_count *ret)
 {
     *ret = (struct health_count){0};
@@ -564,6 +569,33 @@ uint32_t health_named(const struct health *h, uint32_t **ret_slots)
         (*ret_slots)[i] = list[i].slot;
     free(list);
     return n;
+}
+
+static bool end_clean(const struct health *h, const struct tele_table *t, uint32_t slot, int64_t window)
+{
+    const struct health_port *p = &h->port[slot];
+    int64_t stale = p->every > 20 * HEALTH_S ? 3 * p->every : HEALTH_MIN;
+    return p->at_errors && h->now - p->at_errors <= stale && p->at_errors - p->from >= window &&
+           covered(p, window) >= window / 4 * 3 && !t->port[slot].saturated;
+}
+
+bool health_clean(const struct health *h, const struct tele_table *t, uint32_t slot, int64_t window)
+{
+    if (slot >= h->num || slot >= t->num || h->port[slot].mate == TELE_SLOT_NONE)
+        return false;
+    const struct health_link *l = h->port[slot].link;
+    if (!end_clean(h, t, slot, window) || !end_clean(h, t, h->port[slot].mate, window))
+        return false;
+    if (!h->port[slot].up || (h->port[slot].up_at && h->now - h->port[slot].up_at < window))
+        return false;
+    for (unsigned r = 0; l && r < HEALTH_RULES; r++) {
+        const struct health_verdict *v = &l->verdict[r];
+        if (health_rules[r].level[0].state == HEALTH_UNKNOWN)
+            continue;
+        if (v->level >= 0 || (v->since && h->now - v->bad_at[0] < window))
+            return false;
+    }
+    return true;
 }
 
 uint32_t health_peer(const struct health *h, uint32_t slot)

@@ -73,6 +73,8 @@ struct health_view { // of the link at a slot; both its slots give the same
     double symbol_ber, raw_ber; // last estimates; NAN
 };
 void health_view(const struct health *h, const struct tele_table *t, uint32_t slot, struct health_view *ret);
+// Its state alone, without the words.
+enum health_state health_state_at(const struct health *h, const struct tele_table *t, uint32_t slot);
 // Rules that stand on the link, worst first; at most `max`; returns how many. since: loop time.
 struct health_standing {
     const char *rule;
@@ -84,6 +86,9 @@ uint32_t health_standing(const struct health *h, uint32_t slot, struct health_st
 // Links that are degraded or worse, by their lower slot, worst first; malloc'd, the caller's. For lists and
 // for isolation.
 uint32_t health_named(const struct health *h, uint32_t **ret_slots);
+// Both ends were read for all of `window`, which ends with their last readings, and nothing was against the
+// link in it: what a link must be to carry traffic again. Errors that no rule minds do not count.
+bool health_clean(const struct health *h, const struct tele_table *t, uint32_t slot, int64_t window);
 uint32_t health_peer(const struct health *h, uint32_t slot); // the other end, when it was last seen
 struct health_count {
     uint32_t links[HEALTH_DOWN + 1];
