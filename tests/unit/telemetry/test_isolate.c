@@ -608,7 +608,7 @@ RIG(refused_drains)
     run(x, HOUR);
     assert_int_equal(told(x, "isolation-refused"), 1); // told once, tried again
     x->refuse = 0;
-    run(x, HOUR);
+    run(x, 30 * MIN);
     assert_true(x->drained[3]);
 }
 
