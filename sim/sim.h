@@ -290,6 +290,7 @@ struct sim_pma {
     bool speeds;            // PortExtendedSpeedsCounters …
     bool rsfec;             // … with the port's FEC counters; else the lanes'
     bool vl_waits;          // PortVLXmitWaitCounters
+    bool drops;             // what it does not have it does not answer
     bool wraps;             // 32-bit counters go round (IBA: they stop)
     uint64_t redirect_guid; // ClassPortInfo sends to this node's LID; 0: no redirection
     uint32_t redirect_qp;   // 0: QP1

@@ -425,6 +425,8 @@ bool pma_process(struct sim *s, struct flight *f, uint16_t *ret_status)
                                               : answer(s, f, is, wire_u16(mad + MAD_AT_ATTR), set);
         if (fault == SIM_PMA_OTHER_PORT && !is_switch(n))
             data[1] = (uint8_t)(asked % 2 + 1);
+        if (is->drops && *ret_status == MAD_STATUS_BAD_METHOD_ATTR)
+            return false;
     }
     return method != MAD_METHOD_TRAP_REPRESS;
 }

@@ -113,7 +113,7 @@ static void put_select(const struct tele *t, uint32_t slot, enum ask k, uint8_t 
     }
 }
 
-void ask_send(struct tele *t, struct agent *a, uint32_t slot, enum ask k, bool probe, mad_done_fn *done)
+void ask_send(struct tele *t, struct agent *a, uint32_t slot, enum ask k, enum ask_way w, mad_done_fn *done)
 {
     uint8_t data[MAD_PM_DATA_SIZE] = {0};
     if (k == ASK_SUM)
@@ -131,8 +131,10 @@ void ask_send(struct tele *t, struct agent *a, uint32_t slot, enum ask k, bool p
         .data_len = sizeof(data),
         .prio = MAD_PRIO_PMA,
         .device = a->guid,
-        .timeout_ns = probe ? PROBE_NS : 0,
-        .retries = probe ? 0 : -1,
+        .timeout_ns = w == ASK_ONCE ? PROBE_NS : 0,
+        .retries = w == ASK_ONCE    ? 0
+                   : w == ASK_PROBE ? 1
+                                    : -1,
         .done = done,
         .arg = t,
         .user = (uint64_t)slot << 32 | (uint64_t)(a - t->agent) << 4 | k,

@@ -6,8 +6,8 @@
 // detail interval up to three more a port; one ClassPortInfo when it is new. Between sweeps, for error
 // counters: one a switch that can sum all its ports, and one a port where the sum has changed; else one a
 // port. An agent that does not answer: up to per_device requests until it is known for that
-// (MISSES_SILENT time-outs in a row), one MAD a sweep afterwards. What refuses an attribute is not asked for
-// it for an hour, or until it begins anew.
+// (MISSES_SILENT time-outs in a row), one MAD a sweep afterwards. What refuses an attribute, or drops the
+// question where it need not have it, is not asked for it for an hour, or until it begins anew.
 //
 // Answers: for another port than asked, or nonsense (accum.c): dropped, the port is unread for that sweep.
 // Late ones, after the last time-out, reach nobody: the engine knows each try by a number of its own.
@@ -30,7 +30,7 @@ void agent_new(struct tele *t, struct agent *a)
     a->state = AGENT_NEW;
     a->to = a->lid;
     a->misses = 0;
-    a->refused = 0;
+    a->refused = a->proved = 0;
     a->sum_known = false;
 }
 
@@ -51,14 +51,15 @@ static bool is_full(const struct tele *t, uint32_t slot, enum ask k)
 // Whether a lane asks for k now that it is at this port.
 static bool wants(const struct tele *t, const struct agent *a, uint32_t slot, enum ask k, enum ask after)
 {
-    bool sweep = a->round == ROUND_SWEEP, detail = sweep && a->detail;
+    bool sweep = a->round == ROUND_SWEEP, starts = after == ASK_INFO;
+    bool data = starts ? !a->second : after < ASK_SPEED, detail = !data && sweep && a->detail;
     if (!agent_can(a, k))
         return false;
     switch (k) {
     case ASK_EXTENDED:
-        return agent_is_extended(a) && (sweep || a->additional);
+        return data && agent_is_extended(a) && (sweep || a->additional);
     case ASK_CLASSIC:
-        return !agent_has_all(a);
+        return data && !agent_has_all(a);
     case ASK_CLEAR_CLASSIC:
         return after == ASK_CLASSIC && is_full(t, slot, k);
     case ASK_SPEED:
@@ -79,9 +80,20 @@ static bool wants(const struct tele *t, const struct agent *a, uint32_t slot, en
     return false;
 }
 
-static void send(struct tele *t, struct agent *a, uint32_t slot, enum ask k, bool probe)
+// Whether the device is bound to have it, by ClassPortInfo: silence is not a way to refuse it.
+static bool is_due(enum ask k)
 {
-    ask_send(t, a, slot, k, probe, on_answer);
+    return k == ASK_INFO || k == ASK_EXTENDED || k == ASK_CLASSIC;
+}
+
+static void send(struct tele *t, struct agent *a, uint32_t slot, enum ask k)
+{
+    bool first = !is_due(k) && !(a->proved >> k & 1);
+    ask_send(t, a, slot, k,
+             first                                       ? ASK_PROBE
+             : k == ASK_INFO && a->state == AGENT_SILENT ? ASK_ONCE
+                                                         : ASK_USUAL,
+             on_answer);
 }
 
 static void lane_ends(struct tele *t, struct agent *a)
@@ -101,7 +113,7 @@ static bool lane_stays(struct tele *t, struct agent *a, uint32_t slot, enum ask 
         return false;
     for (unsigned k = after + 1; k < ASKS; k++)
         if (wants(t, a, slot, k, after)) {
-            send(t, a, slot, k, false);
+            send(t, a, slot, k);
             return true;
         }
     return false;
@@ -109,7 +121,27 @@ static bool lane_stays(struct tele *t, struct agent *a, uint32_t slot, enum ask 
 
 static bool is_done(const struct tele *t, const struct agent *a, uint32_t slot)
 {
-    return a->round == ROUND_SWEEP && t->fresh[slot] & t->data_counters;
+    uint64_t of = a->second ? t->detail_counters : t->data_counters;
+    return a->round == ROUND_SWEEP && t->fresh[slot] & of;
+}
+
+// The first port's details, the last of which is not asked for or not answered yet: one lane is enough.
+static bool feels_its_way(const struct agent *a)
+{
+    return a->second && !((a->proved | a->refused) >> ASK_XMIT_DETAIL & 1);
+}
+
+// The next port to be asked, in the second pass too; false when there is none.
+static bool next_slot(struct agent *a, uint32_t *ret_slot)
+{
+    if (a->cursor >= a->num && a->round == ROUND_SWEEP && a->detail && !a->second) {
+        a->second = true;
+        a->cursor = 0;
+    }
+    if (a->cursor >= a->num)
+        return false;
+    *ret_slot = a->slot[a->cursor++];
+    return true;
 }
 
 static void lane_goes_on(struct tele *t, struct agent *a, uint32_t slot, enum ask after)
@@ -117,10 +149,14 @@ static void lane_goes_on(struct tele *t, struct agent *a, uint32_t slot, enum as
     bool well = t->active && a->state == AGENT_READY && a->lid;
     if (well && lane_stays(t, a, slot, after))
         return;
-    while (well && a->cursor < a->num) {
-        slot = a->slot[a->cursor++];
-        if (!is_done(t, a, slot) && lane_stays(t, a, slot, ASK_INFO))
-            return;
+    while (well && !(a->lanes > 1 && feels_its_way(a)) && next_slot(a, &slot)) {
+        if (is_done(t, a, slot) || !lane_stays(t, a, slot, ASK_INFO))
+            continue;
+        if (a->second && !feels_its_way(a) && a->lanes < t->o.per_device && a->cursor < a->num) {
+            a->lanes++;
+            lane_goes_on(t, a, NO_SLOT, ASKS);
+        }
+        return;
     }
     lane_ends(t, a);
 }
@@ -145,6 +181,7 @@ void round_begin(struct tele *t, struct agent *a, enum agent_round r)
     int64_t now = loop_now(t->loop).ns;
     a->round = r;
     a->cursor = 0;
+    a->second = false;
     a->began_anew = a->stood = 0;
     a->lanes = 1;
     if (a->refused && now - a->refused_at >= REFUSED_NS)
@@ -154,9 +191,9 @@ void round_begin(struct tele *t, struct agent *a, enum agent_round r)
     if (!a->lid || a->num == 0 || a->state == AGENT_NO_PMA || (r == ROUND_ERRORS && a->state != AGENT_READY))
         lane_ends(t, a);
     else if (a->state != AGENT_READY)
-        send(t, a, NO_SLOT, ASK_INFO, a->state == AGENT_SILENT);
+        send(t, a, NO_SLOT, ASK_INFO);
     else if (r == ROUND_ERRORS && can_sum(a))
-        send(t, a, NO_SLOT, ASK_SUM, false);
+        send(t, a, NO_SLOT, ASK_SUM);
     else
         lanes_begin(t, a);
 }
@@ -193,9 +230,20 @@ static void read_again(struct tele *t, struct agent *a)
     a->told = false;
 }
 
+static void refuse(struct tele *t, struct agent *a, enum ask k)
+{
+    if (a->refused == 0)
+        a->refused_at = loop_now(t->loop).ns;
+    a->refused |= (uint16_t)(1u << k);
+}
+
 static void missed(struct tele *t, struct agent *a, uint32_t slot, enum ask k)
 {
     t->st.timeouts++;
+    if (!is_due(k)) { // some agents drop what they do not know
+        refuse(t, a, k);
+        return;
+    }
     if (slot != NO_SLOT)
         mark(t, slot, TELE_NO_ANSWER);
     // Every try of a first question is as good as several of later ones.
@@ -203,14 +251,8 @@ static void missed(struct tele *t, struct agent *a, uint32_t slot, enum ask k)
     if (a->misses < MISSES_SILENT || a->state == AGENT_SILENT)
         return;
     a->state = AGENT_SILENT;
+    a->refused = 0; // what was dropped for being dead is asked again
     not_read(t, a, TELE_NO_ANSWER, "its performance agent does not answer");
-}
-
-static void refuse(struct tele *t, struct agent *a, enum ask k)
-{
-    if (a->refused == 0)
-        a->refused_at = loop_now(t->loop).ns;
-    a->refused |= (uint16_t)(1u << k);
 }
 
 static void refused(struct tele *t, struct agent *a, uint32_t slot, enum ask k, uint16_t status)
@@ -361,10 +403,10 @@ static void failed(struct tele *t, struct agent *a, uint32_t slot, enum ask k, c
     else if (r->status != -ECANCELED)
         missed(t, a, slot, k);
     // An attribute that it does not have leaves the port's others; so does the sum.
-    if (r->status == 0 && k == ASK_SUM)
+    if (k == ASK_SUM)
         lanes_begin(t, a);
     else
-        lane_goes_on(t, a, r->status == 0 && k != ASK_INFO ? slot : NO_SLOT, k);
+        lane_goes_on(t, a, k != ASK_INFO && (r->status == 0 || !is_due(k)) ? slot : NO_SLOT, k);
 }
 
 // Without what asking the clock takes.
@@ -387,8 +429,10 @@ static void on_answer(void *arg, uint64_t user, const struct mad_result *r)
     int64_t began = timed ? thread_cpu_ns() : 0;
 
     t->st.mads += r->tries;
-    if (r->status == 0)
+    if (r->status == 0) {
         a->misses = 0;
+        a->proved |= (uint16_t)(1u << k);
+    }
     if (!t->active || (slot != NO_SLOT && t->table.port[slot].port == ID_NONE))
         lane_goes_on(t, a, NO_SLOT, ASKS);
     else if (r->status == 0 &&

@@ -72,7 +72,9 @@ struct agent {
     bool detail;                // details are due in this sweep
     bool sum_known, sum_unfit;
     bool told;          // an event says that it is not read
-    uint16_t refused;   // bit ask: answered with an error status
+    bool second;        // of two passes over the ports: that for details
+    uint16_t proved;    // bit ask: was answered once
+    uint16_t refused;   // bit ask: answered with an error status, or dropped
     uint32_t began_in;  // sweep that the round began in
     uint32_t turn;      // its place in the interval, of 2^32
     int64_t refused_at; // the first of them
@@ -185,7 +187,12 @@ void agent_new(struct tele *t, struct agent *a); // nothing is known of it any m
 
 // --- answers.c ---
 struct mad_request;
-void ask_send(struct tele *t, struct agent *a, uint32_t slot, enum ask k, bool probe, mad_done_fn *done);
+enum ask_way {
+    ASK_USUAL,
+    ASK_ONCE,  // of an agent that is known to be silent
+    ASK_PROBE, // what it need not have: silence may be its answer
+};
+void ask_send(struct tele *t, struct agent *a, uint32_t slot, enum ask k, enum ask_way w, mad_done_fn *done);
 void ask_vl_wait(const struct agent *a, struct mad_engine *e, uint8_t port, mad_done_fn *done, void *arg);
 // Reads an answer into t->reading; false when it is of another port.
 bool answer_read(struct tele *t, const struct agent *a, uint32_t slot, enum ask k, const uint8_t *data);

@@ -219,6 +219,31 @@ static void values_are_the_devices(void **state)
     down(&w);
 }
 
+// Some agents do not answer what they do not know (ibsim's): that does not make them silent.
+static void drops_what_it_does_not_know(void **state)
+{
+    struct world w = {0};
+    struct sim_pma p;
+    (void)state;
+    up(&w, "rail-16", NULL);
+    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
+    sim_pma_get(w.r.sim, leaf, &p);
+    p.speeds = p.details = false;
+    p.drops = true;
+    sim_pma_set(w.r.sim, leaf, &p);
+    sweeps(&w, 2);
+    assert_int_equal(status(&w).unread, 0);
+    uint64_t lost = status(&w).timeouts;
+    assert_int_equal(lost, 3); // each attribute once
+    sweeps(&w, 3);
+    assert_int_equal(status(&w).timeouts, lost);
+    rig_run(&w.r, 3600 * MONO_S);
+    sweeps(&w, 1);
+    assert_true(status(&w).timeouts > lost); // it may have learnt
+    assert_int_equal(status(&w).unread, 0);
+    down(&w);
+}
+
 // MADs of the sweep that ran last.
 static uint64_t mads_of(struct world *w, unsigned n)
 {
@@ -710,6 +735,7 @@ int main(void)
         cmocka_unit_test(values_are_the_devices),
         cmocka_unit_test(as_many_mads_as_said),
         cmocka_unit_test(old_devices),
+        cmocka_unit_test(drops_what_it_does_not_know),
         cmocka_unit_test(dead_and_slow_cost_only_themselves),
         cmocka_unit_test(slower_than_a_sweep),
         cmocka_unit_test(clears_are_recognised),
