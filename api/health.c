@@ -108,6 +108,8 @@ static struct one *gather(struct request *r, const struct tele_view *w, uint32_t
         if (!is_first(w->t, i))
             continue;
         x.slot = i;
+        if (state == NULL && !all && health_state_at(h, w->t, i) <= HEALTH_HEALTHY)
+            continue;
         health_view(h, w->t, i, &x.view);
         if (state != NULL ? strcmp(health_state_name(x.view.state), state) != 0 : !all && !is_news(&x.view))
             continue;

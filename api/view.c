@@ -32,6 +32,7 @@ void view_done(struct view *v)
     forget(v);
     fabric_unref(v->names);
     quality_done(v);
+    free(v->links);
     metrics_view_done(v);
 }
 
