@@ -42,6 +42,7 @@ void cli_progress(struct cli *c, const char *fmt, ...) __attribute__((format(pri
 void cli_progress_end(struct cli *c);
 // Sleeps; false when interrupted.
 bool cli_sleep(double seconds);
+int cli_parse_seconds(const char *s, double *ret); // "10ms", "0.5s", "2m", "1h", "3" are seconds; or -EINVAL
 int cli_flush(struct cli *c); // what was gathered, to stdout; an exit code
 
 // Option --name as a number within bounds; *ret keeps its value when it is not given.
@@ -97,6 +98,7 @@ int cmd_finding(struct cli *c);
 int cmd_sim(struct cli *c);
 int cmd_sim_show(struct cli *c);
 int cmd_sim_traffic(struct cli *c);
+int cmd_sim_play(struct cli *c);
 int cmd_group(struct cli *c);
 int cmd_mad(struct cli *c);
 int cmd_counters(struct cli *c);

@@ -917,3 +917,14 @@ const struct command_row command_rows[] = {
      .example = "weft help route compute\n"},
     {0},
 };
+    {.name = "sim play",
+     .args = "FILE",
+     .min_args = 1,
+     .max_args = 1,
+     .options = "check",
+     .run = cmd_sim_play,
+     .doc = "commands of weft sim from a file, each at its time",
+     .more = "A line is a time and what would stand behind weft sim: 90s link flap leaf-1[33]. Times are "
+             "counted\n"
+             "from the start; +10s from the line before. # begins a comment. --check only reads the file.\n",
+     .example = "weft sim play etc/sim/bad-day.txt\n"},

@@ -139,8 +139,7 @@ static enum value_type type_of(const char *field)
     return VALUE_TEXT;
 }
 
-// "10ms", "0.5s", "2m"; a bare number is seconds.
-static int parse_seconds(const char *s, double *ret)
+int cli_parse_seconds(const char *s, double *ret)
 {
     static const struct {
         const char *unit;
@@ -212,7 +211,7 @@ static int put_value(json_t *body, const char *field, const char *s)
         json_object_set_new(body, field, json_real(d));
         return CLI_OK;
     case VALUE_SECONDS:
-        if (parse_seconds(s, &d) != 0)
+        if (cli_parse_seconds(s, &d) != 0)
             return cli_fail(CLI_USAGE, s, "not a time, such as 10ms, 0.5s, 2m");
         json_object_set_new(body, field, json_real(d));
         return CLI_OK;

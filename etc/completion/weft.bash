@@ -2,7 +2,7 @@
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
     local first="status node port link drain route whatif reroute blueprint resweep export event sweep finding group counters top congestion health alarm silence maintenance db sim mad api help"
-    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [counters]="list" [alarm]="show ack silence" [silence]="add end" [db]="status check" [sim]="show link cable node switch hosts host adapter guid key trap set sm traffic receiver errors loss")
+    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [counters]="list" [alarm]="show ack silence" [silence]="add end" [db]="status check" [sim]="show link cable node switch hosts host adapter guid key trap set sm traffic receiver errors play loss")
     local -A options=(
         ["status"]="--watch --wait"
         ["node"]="--watch --limit --type --role --name"
@@ -63,6 +63,7 @@ _weft() {
         ["sim traffic"]="--hosts --receivers --load --shift --fan --level --window --on --off --seed --as"
         ["sim receiver"]="--drain --drain"
         ["sim errors"]="--symbol --ber --recovery --receive --remote --integrity --overrun --discard --vl15"
+        ["sim play"]="--check"
         ["sim loss"]=""
         ["mad"]="--watch --limit"
         ["api"]=""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """weft sim: every verb on a real weftd, words and options as people type them, refusals in words."""
+import os
 import re
 
 import pytest
@@ -164,6 +165,27 @@ def test_traffic(d):
     assert re.search(name, ok(d.weft("sim", "show")), re.M)
     ok(d.weft("sim", "traffic", "stop"))
     assert js(d.weft("sim", "traffic", "list", "-o", "json")) == []
+
+
+def test_play(d, tmp_path):
+    """Commands from a file, in order and at their times; what is wrong with it is said before anything is done."""
+    f = tmp_path / "day"
+    f.write_text("# a day\n\n0 traffic ring --load 50% --as 'all reduce' # begins\n+10ms traffic list\n0.1s traffic stop\n")
+    out = ok(d.weft("sim", "play", str(f)))
+    assert re.match(r"00:00:00  traffic \d+: all reduce, 64 senders, 64 flows\n00:00:00  \n *ID +TRAFFIC", out), out
+    assert out.endswith("00:00:00  all traffic has ended\n"), out
+    assert ok(d.weft("sim", "play", str(f), "--check")) == "3 lines, 0.1 s\n"
+    for text, said in (("soon traffic stop\n", f'{f}:1: "soon" is not a time'), ("1s link\n", f"{f}:1: "), ("2s traffic stop\n1s traffic stop\n", f"{f}:2: it comes before"),
+                       ("1s status\n", f"{f}:1: "), ("1s play x\n", "nothing that is done"), ("# nothing\n", "nothing in it")):
+        f.write_text(text)
+        r = d.weft("sim", "play", str(f))
+        assert r.rc == 2 and r.out == "" and said in r.err, r
+    f.write_text("0 traffic stop 999\n0 traffic ring\n")
+    r = d.weft("sim", "play", str(f))
+    assert r.rc == 2 and "no traffic 999" in r.err and f"{f}:1: ended here" in r.err, r
+    assert js(d.weft("sim", "traffic", "list", "-o", "json")) == []
+    assert "No such file" in d.weft("sim", "play", str(tmp_path / "none")).err
+    ok(d.weft("sim", "play", "--check", os.path.join(os.path.dirname(__file__), "../../etc/sim/bad-day.txt")))
 
 
 def test_not_simulated(tmp_path):
