@@ -885,6 +885,17 @@ const struct command_row command_rows[] = {
                         "them;\nrecoveries are counted by both ends of its cable.\n",
      .example = "weft sim errors 'leaf-1[33]' --symbol 200/h --recovery 2/h\n"
                 "weft sim errors 'leaf-1[33]' --ber 1e-13\n"},
+    {.name = "sim play",
+     .args = "FILE",
+     .min_args = 1,
+     .max_args = 1,
+     .options = "check",
+     .run = cmd_sim_play,
+     .doc = "commands of weft sim from a file, each at its time",
+     .more = "A line is a time and what would stand behind weft sim: 90s link flap leaf-1[33]. Times are "
+             "counted\n"
+             "from the start; +10s from the line before. # begins a comment. --check only reads the file.\n",
+     .example = "weft sim play etc/sim/bad-day.txt\n"},
     {.name = "sim loss",
      .args = "SHARE",
      .min_args = 1,
@@ -917,14 +928,3 @@ const struct command_row command_rows[] = {
      .example = "weft help route compute\n"},
     {0},
 };
-    {.name = "sim play",
-     .args = "FILE",
-     .min_args = 1,
-     .max_args = 1,
-     .options = "check",
-     .run = cmd_sim_play,
-     .doc = "commands of weft sim from a file, each at its time",
-     .more = "A line is a time and what would stand behind weft sim: 90s link flap leaf-1[33]. Times are "
-             "counted\n"
-             "from the start; +10s from the line before. # begins a comment. --check only reads the file.\n",
-     .example = "weft sim play etc/sim/bad-day.txt\n"},
