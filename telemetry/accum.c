@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is made of a reading (raw), given the last one of the same counter (last = accumulator - base):
 //
-//   raw >= last   it has counted raw - last. For what a link bounds (words, packets, ticks): more than 1.25
-//                 times what it carries in the time is nonsense. The whole answer is dropped; when the next
-//                 one goes on from there, the device means it: counting goes on from there, and what was in
-//                 between is not counted.
+//   raw >= last   it has counted raw - last. More than 1.25 times what the link carries in the time (words,
+//                 packets, ticks; an error for each bit) is nonsense. The whole answer is dropped; when the
+//                 next one goes on from there, the device means it: counting goes on from there, and what was
+//                 in between is not counted.
 //   raw < last    we have cleared it: it has counted raw since.
-//                 A 32-bit counter that a link bounds, with its first bit set before, when others of the
+//                 A 32-bit counter of traffic or waits, with its first bit set before, when others of the
 //                 answer went on: a wrap, where the time was too short for a second one. IBA says that
 //                 counters stop at their maximum (16.1.3.5); some devices know better.
-//                 A bounded counter: cleared by somebody, or the device has begun anew; it has counted raw
+//                 Traffic and waits: cleared by somebody, or the device has begun anew; it has counted raw
 //                 since. More than the link carries is nonsense, as above.
 //                 An error counter that is below half of what it was: the same.
 //                 Otherwise it is held: perhaps an old answer. When the next reading is not below `last`, it
@@ -214,33 +214,24 @@ static int64_t elapsed(const struct look *k, enum tele_counter c)
     return k->t->at_before[i] ? k->t->at[i] - k->t->at_before[i] : 0;
 }
 
-static bool bounded(enum tele_counter c)
+static bool is_flow(enum tele_counter c)
 {
     return tele_rows[c].kind == TELE_TRAFFIC || tele_rows[c].kind == TELE_WAIT;
 }
 
-// The most that the link lets it count in that time.
+// The most that the link lets it count in that time: of errors, one for each bit.
 static uint64_t most(const struct look *k, enum tele_counter c, int64_t ns)
 {
-    double bytes = (double)k->s->peak_mbps * 1e6 / 8 * ((double)(ns + k->r->slack) / 1e9) * 1.25 + 65536,
-           n = 0;
-    if (!bounded(c) || k->s->peak_mbps == 0 || ns <= 0)
+    double bytes = (double)k->s->peak_mbps * 1e6 / 8 * ((double)(ns + k->r->slack) / 1e9) * 1.25 + 65536;
+    double n = bytes * 8;
+    if (k->s->peak_mbps == 0 || ns <= 0)
         return UINT64_MAX;
-    switch (tele_rows[c].unit) {
-    case TELE_WORDS:
+    if (tele_rows[c].unit == TELE_WORDS)
         n = bytes / 4;
-        break;
-    case TELE_PACKETS:
-        n = bytes / 24; // the shortest
-        break;
-    case TELE_TICKS:
+    else if (tele_rows[c].unit == TELE_TICKS)
         n = bytes / (k->r->tick_bytes ? k->r->tick_bytes : 1);
-        break;
-    case TELE_EVENTS:
-    case TELE_SYMBOLS:
-    case TELE_BLOCKS:
-        return UINT64_MAX;
-    }
+    else if (tele_rows[c].kind == TELE_TRAFFIC)
+        n = bytes / 24; // packets, the shortest
     return n < 9e18 ? (uint64_t)n : UINT64_MAX;
 }
 
@@ -271,12 +262,14 @@ static enum verdict judge_back(const struct look *k, enum tele_counter c, uint64
         return BASELINE;
     if (k->s->clearing >> c & 1)
         return OURS;
-    if (bounded(c)) {
+    if (is_flow(c)) {
         if (!k->all_back && (k->r->narrow >> c & 1) && last >= WRAP / 2 && last < WRAP - 1 && limit < WRAP &&
             raw + WRAP - last <= limit)
             return WRAPPED;
         return raw > limit ? NONSENSE : CLEARED;
     }
+    if (raw > limit)
+        return NONSENSE;
     if (raw <= last / 2)
         return CLEARED;
     if (k->suspect == NULL || !(k->suspect->held >> c & 1))

@@ -729,6 +729,81 @@ static void over_a_restart(void **state)
     down(&w);
 }
 
+// Answers with any bytes in them: nothing crashes, no accumulator goes back, and afterwards all is read
+// again.
+static bool garble(struct rig *r, const uint8_t *mad, const struct mad_addr *from, int status)
+{
+    static uint64_t seed = 1;
+    uint8_t copy[MAD_SIZE];
+    if (mad[1] != MAD_CLASS_PM || mad[3] != MAD_METHOD_GET_RESP)
+        return false;
+    seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+    if (seed >> 62 == 0)
+        return false;
+    if (seed >> 60 == 15)
+        return true; // none at all
+    memcpy(copy, mad, MAD_SIZE);
+    for (unsigned i = 0, n = seed >> 40 & 31; i < n; i++) {
+        seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+        unsigned at = (seed >> 33) % 200;
+        copy[at < 2 ? 4 + at : 62 + at - 2] = (uint8_t)(seed >> 20); // the status, and all data
+    }
+    r->tap.recv(r->tap.recv_arg, copy, from, status);
+    return true;
+}
+
+static void hostile_answers(void **state)
+{
+    struct world w = {.o = {.clear_saturated = true, .errors_interval_ns = MONO_S}};
+    (void)state;
+    up(&w, "rail-16", NULL);
+    sweeps(&w, 1);
+    uint32_t n = table(&w)->num;
+    uint64_t *last = calloc((size_t)n * TELE_COUNTERS, sizeof(uint64_t));
+    w.r.take_recv = garble;
+    for (unsigned k = 0; k < 60; k++) {
+        sweeps(&w, 1);
+        for (uint32_t i = 0; i < n * TELE_COUNTERS; i++) {
+            uint64_t v = table(&w)->value[i];
+            if (v < last[i] && last[i] < 1ull << 63) // errors are not bounded: it may go round
+                fail_msg("%s went back", tele_rows[i % TELE_COUNTERS].name);
+            last[i] = v;
+        }
+    }
+    w.r.take_recv = NULL;
+    for (unsigned k = 0; k < 370; k++) // what was refused is asked again after an hour
+        sweeps(&w, 1);
+    assert_int_equal(status(&w).unread, 0);
+    free(last);
+    down(&w);
+}
+
+// Another manager takes over: it goes on with the same folder's history and differences.
+static void taken_over(void **state)
+{
+    struct world w = {0};
+    (void)state;
+    up(&w, "rail-16", NULL);
+    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
+    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 44);
+    sweeps(&w, 2);
+    uint32_t s = slot(&w, leaf, 1);
+    for (unsigned i = 0; i < 3; i++) { // to and fro, also in the middle of a sweep
+        rig_run(&w.r, INTERVAL / 2 + INTERVAL / 4 + (int64_t)i * 300 * MONO_MS);
+        tele_fabric(w.tele, NULL, NULL, NULL);
+        assert_int_equal(table(&w)->have[s], 0);
+        rig_run(&w.r, 7 * MONO_S);
+        add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1);
+        fabric(&w);
+        sweeps(&w, 1);
+        assert_int_equal(status(&w).unread, 0);
+        assert_int_equal(slot(&w, leaf, 1), s);
+        assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 45 + i);
+    }
+    assert_int_equal(status(&w).resets + status(&w).nonsense + status(&w).timeouts, 0);
+    down(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -748,6 +823,8 @@ int main(void)
         cmocka_unit_test(redirected),
         cmocka_unit_test(waits_by_lane),
         cmocka_unit_test(over_a_restart),
+        cmocka_unit_test(hostile_answers),
+        cmocka_unit_test(taken_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
