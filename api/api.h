@@ -18,6 +18,7 @@
 #include "telemetry/telemetry.h"
 
 struct err;
+struct isolate;
 struct api;
 
 struct api_fabric { // borrowed; lives as long as the api
@@ -30,6 +31,7 @@ struct api_fabric { // borrowed; lives as long as the api
     const struct findings *offline_findings;
     const char *down; // why there is no sm (port cannot be opened …): text for people, NULL when there is one
     struct tele *tele;                 // NULL offline, without a port, and where counters are not collected
+    struct isolate *isolate;           // NULL where links are not isolated
     struct series *series;             // history's writer, for its state; NULL when nothing is kept
     struct remote_write *remote_write; // NULL: nowhere
     const char *series_dir;            // folder that readers of history open; NULL when nothing is kept

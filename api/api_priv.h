@@ -23,7 +23,8 @@
 //     stream.c     server-sent events
 //     tele.c       what handlers about counters share; counters.c, top.c, history.c: of ports, now and
 //     before;
-//                  congestion.c, health.c, alarms.c; telemetry.c: at a glance, and history's files
+//                  congestion.c, health.c, alarms.c, isolation.c; telemetry.c: at a glance, and history's
+//                  files
 //     sieve.c      the focus language on rows; place.c: on ports, for silences
 //     later.c      answers that a worker makes
 //     metrics.c    /metrics; metrics_render.c, metrics_own.c: what is on it; metrics_page.c: how it is
@@ -289,6 +290,12 @@ void post_alarm_ack(struct request *r);
 void get_silences(struct request *r);
 void post_silence(struct request *r);
 void delete_silence(struct request *r);
+void get_isolations(struct request *r);
+void get_isolation_exclusions(struct request *r);
+void post_isolation(struct request *r);
+void post_isolation_release(struct request *r);
+void post_isolation_exclude(struct request *r);
+void post_isolation_include(struct request *r);
 void get_db(struct request *r);
 void post_db_check(struct request *r);
 void get_stream(struct request *r);
@@ -328,7 +335,8 @@ extern const struct schema schema_drain, schema_drain_body, schema_undrain_body,
 extern const struct schema schema_adaptive, schema_adaptive_switch;
 extern const struct schema schema_counter, schema_counters, schema_sample, schema_top, schema_congestion,
     schema_health, schema_unread, schema_alarm, schema_alarm_detail, schema_ack_body, schema_silence,
-    schema_silence_body, schema_db, schema_db_checked, schema_vl_waits;
+    schema_silence_body, schema_db, schema_db_checked, schema_vl_waits, schema_isolation,
+    schema_isolation_exclusion, schema_isolate_body, schema_isolate_port_body, schema_exclude_body;
 extern const struct param counters_params[], history_params[], top_params[], congestion_params[],
     health_params[], alarm_params[], vl_wait_params[];
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];

@@ -762,8 +762,8 @@ static bool may_ask(struct request *r)
 {
     if (r->view->src->series_dir == NULL) {
         answer_problem(r, 409,
-                       "no history of fabric %s is kept: telemetry.keep_raw is 0s, or weftd has no state "
-                       "folder",
+                       "no history of fabric %s is kept: its folder cannot be used; weftd's log says why "
+                       "(history-off)",
                        r->view->src->name);
         return false;
     }

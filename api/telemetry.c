@@ -9,6 +9,7 @@
 #include "api/tele.h"
 #include "db/series.h"
 #include "lib/xalloc.h"
+#include "telemetry/isolate.h"
 
 // --- at a glance ---
 
@@ -52,7 +53,7 @@ const struct schema schema_alarm_counts = {
 
 struct telemetry_row {
     int64_t sweeps, late, last_sweep, ports, read, unread, unread_nodes, mads, timeouts, refused, resets,
-        saturated, nonsense, held, trees;
+        saturated, nonsense, held, trees, isolated, isolation_proposed, isolation_cap;
     double seconds, cpu_seconds, lost_bps;
     const struct links_row *links;
     const struct alarm_counts_row *alarms;
@@ -84,6 +85,17 @@ static const struct field telemetry_fields[] = {
     {.name = "held", .type = FIELD_INT, .at = ROW(held), "ports held now"},
     {.name = "lost_bps", .type = FIELD_NUM, .at = ROW(lost_bps), "bytes a second lost to waiting now"},
     {.name = "trees", .type = FIELD_INT, .at = ROW(trees), "congestion trees now"},
+    {.name = "isolated",
+     .type = FIELD_INT,
+     .at = ROW(isolated),
+     "links that traffic is kept off for their health; null: that is off",
+     .null = true},
+    {.name = "isolation_proposed",
+     .type = FIELD_INT,
+     .at = ROW(isolation_proposed),
+     "links that it should be kept off",
+     .null = true},
+    {.name = "isolation_cap", .type = FIELD_INT, .at = ROW(isolation_cap), "so many at most", .null = true},
     {.name = "links", .type = FIELD_OBJ, .at = ROW(links), "links by how they are", &schema_links_health},
     {.name = "alarms", .type = FIELD_OBJ, .at = ROW(alarms), "alarms by severity", &schema_alarm_counts},
     {.name = "history",
@@ -120,6 +132,18 @@ static void fill_history(const struct view *v, struct telemetry_row *row)
         return;
     snprintf(row->history_space, sizeof(row->history_space), "%s", h.text[0] ? h.text : strerror(-h.status));
     row->history = row->history_space;
+}
+
+static void fill_isolation(const struct view *v, struct telemetry_row *row)
+{
+    struct isolate_numbers n;
+    row->isolated = row->isolation_proposed = row->isolation_cap = NO_INT;
+    if (v->src->isolate == NULL)
+        return;
+    isolate_numbers(v->src->isolate, &n);
+    row->isolated = n.isolated;
+    row->isolation_proposed = n.proposed;
+    row->isolation_cap = n.cap;
 }
 
 // Links by how they are, counted once a sweep.
@@ -176,6 +200,7 @@ const struct telemetry_row *telemetry_fill(struct api *a, struct view *v)
                                   .held = totals.held,
                                   .lost_bps = totals.lost_bps,
                                   .trees = c != NULL ? congest_trees(c, &tree) : 0};
+    fill_isolation(v, row);
     for (unsigned i = 0; i <= HEALTH_DOWN; i++)
         row->links_space.state[i] = links.links[i];
     row->links = &row->links_space;

@@ -91,6 +91,11 @@ static void counts_line(struct out *o, json_t *fabric)
     if (counted(fabric, "unknown") > 0)
         out_printf(o, ", %lld not known yet", counted(fabric, "unknown"));
     out_printf(o, ".");
+    if (js_int(fabric, "telemetry.isolated") > 0)
+        out_printf(o, "  Isolated: %lld.", js_int(fabric, "telemetry.isolated"));
+    if (js_int(fabric, "telemetry.isolation_proposed") > 0)
+        out_printf(o, "  Would isolate: %lld (cap %lld).", js_int(fabric, "telemetry.isolation_proposed"),
+                   js_int(fabric, "telemetry.isolation_cap"));
     out_newline(o);
 }
 
@@ -144,7 +149,7 @@ static void past_lines(struct out *o, json_t *events)
 static void next_line(struct out *o, json_t *first, long long proposed)
 {
     if (proposed > 0)
-        out_printf(o, "next: weft isolate list: %lld proposed", proposed);
+        out_printf(o, "next: weft isolate");
     else if (js_int(first, "alarm") > 0)
         out_printf(o, "next: weft alarm show %lld", js_int(first, "alarm"));
     else if (first != NULL && js_str(first, "a.name")[0] != 0)
@@ -164,7 +169,7 @@ static void draw(struct cli *c, json_t *items, json_t *fabric, json_t *over)
     past_lines(o, over);
     counts_line(o, fabric);
     if (is_bad(first))
-        next_line(o, first, 0);
+        next_line(o, first, js_int(fabric, "telemetry.isolation_proposed"));
     else if (js_int(fabric, "telemetry.unread") > 0) {
         out_printf(o, "next: weft counters 'pma!=read'");
         out_newline(o);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs.py: every finding and event that the code can produce is explained to operators in doc/operations.md. Exit 1 with the missing ones."""
+"""docs.py: every finding and event that the code can produce is explained to operators in doc/operations.md, and every counter stands in
+doc/telemetry.md with its unit, meaning and source. Exit 1 with the missing ones."""
 import pathlib
 import re
 import sys
@@ -24,12 +25,27 @@ def codes():
     return found
 
 
+def counters():
+    """Each row of counters.def as doc/telemetry.md must have it (`weft counters list --markdown` prints them)."""
+    unit = {"WORDS": "bytes", "PACKETS": "packets", "EVENTS": "events", "TICKS": "ticks", "SYMBOLS": "symbols", "BLOCKS": "blocks"}
+    text = (ROOT / "telemetry" / "counters.def").read_text()
+    for m in re.finditer(r'^C\((.*?)\)$', text, re.M | re.S):
+        words = re.findall(r'"((?:[^"\\]|\\.)*)"|(\w+)', m.group(1))
+        name, ibta, metric = words[2][0], words[1][0], words[3][0]
+        doc = "".join(w[0] for w in words[7:])
+        yield name, f"| `{name}` | {unit[words[4][1]]} | {doc} | {ibta} ({words[5][1].lower()}) | `{metric}` |"
+
+
 def main():
     doc = (ROOT / "doc" / "operations.md").read_text()
     missing = ["%s (%s)" % (c, f) for c, f in sorted(codes().items()) if "`%s`" % c not in doc]
     for m in missing:
         print("doc/operations.md does not explain", m)
-    sys.exit(1 if missing else 0)
+    telemetry = (ROOT / "doc" / "telemetry.md").read_text().splitlines()
+    unlisted = [name for name, line in counters() if line not in telemetry]
+    for name in unlisted:
+        print("doc/telemetry.md does not have", name, "as `weft counters list --markdown` prints it")
+    sys.exit(1 if missing or unlisted else 0)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # bash completion of weft; made by: weft help --completion
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
-    local first="status node port link drain route whatif reroute blueprint resweep export event sweep finding group counters top congestion health alarm silence maintenance db sim mad api help"
-    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [counters]="list" [alarm]="show ack silence" [silence]="add end" [db]="status check" [sim]="show link cable node switch hosts host adapter guid key trap set sm traffic receiver errors play loss")
+    local first="status node port link drain route whatif reroute blueprint resweep export event sweep finding group counters top congestion health alarm silence maintenance isolate db sim mad api help"
+    local -A second=([link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [counters]="list" [alarm]="show ack silence" [silence]="add end" [isolate]="release exclude include" [db]="status check" [sim]="show link cable node switch hosts host adapter guid key trap set sm traffic receiver errors play loss")
     local -A options=(
         ["status"]="--watch --wait"
         ["node"]="--watch --limit --type --role --name"
@@ -32,7 +32,7 @@ _weft() {
         ["sweep"]="--watch --limit"
         ["finding"]="--watch --limit --severity"
         ["group"]="--watch --limit"
-        ["counters"]="--watch --limit --since --until --step --counter --by --peaks --focus"
+        ["counters"]="--watch --limit --since --until --step --counter --by --vl --peaks --focus"
         ["counters list"]=""
         ["top"]="--watch --limit --since --until --by"
         ["congestion"]="--watch --focus"
@@ -45,6 +45,10 @@ _weft() {
         ["silence add"]="--reason --until --focus --rule --owner --for"
         ["silence end"]=""
         ["maintenance"]="--reason --until --focus --owner --for"
+        ["isolate"]="--watch --reason --dry-run --anyway"
+        ["isolate release"]=""
+        ["isolate exclude"]="--reason --until --for"
+        ["isolate include"]=""
         ["db status"]="--watch"
         ["db check"]=""
         ["sim show"]="--watch"

@@ -13,6 +13,7 @@
 #include "api/api.h"
 #include "fabric/topogen.h"
 #include "lib/err.h"
+#include "telemetry/isolate.h"
 #include "telemetry/telemetry.h"
 #include "tests/whole/http.h"
 #include "tests/whole/rig.h"
@@ -30,6 +31,8 @@ static struct env {
     struct series *series;
     struct alarms *alarms;
     struct tele *tele;
+    struct isolate *isolate;
+    unsigned drains, undrains;
     char sock[104], dir[300];
     json_t *doc;
     bool swept;
@@ -74,6 +77,28 @@ static void on_swept(void *arg)
 {
     (void)arg;
     env.swept = true;
+    isolate_feed(env.isolate, tele_health(env.tele), tele_table(env.tele), loop_now(env.rig.loop).ns,
+                 wall_now_ns());
+}
+
+static int on_drain(void *arg, const struct isolate_place *p, const char *reason, struct err *e)
+{
+    (void)arg;
+    (void)p;
+    (void)reason;
+    (void)e;
+    env.drains++;
+    return 0;
+}
+
+static int on_undrain(void *arg, const struct isolate_place *p, const char *by, struct err *e)
+{
+    (void)arg;
+    (void)p;
+    (void)by;
+    (void)e;
+    env.undrains++;
+    return 0;
 }
 
 static const struct node *named(const char *name)
@@ -125,6 +150,7 @@ static void start_api(void)
                                         .engine = env.rig.engine,
                                         .sim = env.rig.sim,
                                         .tele = env.tele,
+                                        .isolate = env.isolate,
                                         .series = env.series,
                                         .series_dir = env.dir};
     env.fabric[1] = (struct api_fabric){.name = "file", .offline = topogen_make("ft3-8-4", &e)};
@@ -177,6 +203,11 @@ static int setup(void **state)
     struct tele_callbacks cb = {.event = on_event, .swept = on_swept};
     env.tele = tele_new(env.rig.loop, env.rig.engine, env.series, env.alarms, &o, &cb);
     tele_fabric(env.tele, sm_fabric(env.rig.sm), sm_tables(env.rig.sm), NULL);
+    struct isolate_opts io;
+    isolate_opts_default(&io);
+    io.mode = ISOLATE_PROPOSE;
+    env.isolate = isolate_new(env.rig.db, "live", &io,
+                              &(struct isolate_callbacks){.drain = on_drain, .undrain = on_undrain});
     start_api();
     env.doc = call("GET", "/openapi.json", NULL, 200);
     sweeps(3);
@@ -201,6 +232,7 @@ static int teardown(void **state)
     mad_engine_free(env.rig.engine); // no answer comes any more
     env.rig.engine = NULL;
     tele_free(env.tele);
+    isolate_free(env.isolate);
     alarms_free(env.alarms);
     series_close(env.series);
     remove_all(env.dir);
@@ -721,6 +753,70 @@ static void test_covers(void **state)
     assert_false(api_focus_covers(env.api, "role=leaf", "live", 0x77, 1)); // nobody knows it
 }
 
+// --- isolation ---
+
+static json_t *post(const char *below, const char *body, int status)
+{
+    char path[200], known[200];
+    snprintf(path, sizeof(path), LIVE "%s", below);
+    snprintf(known, sizeof(known), "/fabrics/{f}%s", below);
+    json_t *v = call("POST", path, body, status);
+    if (status == 200)
+        openapi_check(env.doc, schema_of(known, "post"), v, below);
+    return v;
+}
+
+static void test_isolation(void **state)
+{
+    (void)state;
+    json_t *v = get("/isolations");
+    size_t before = count(v);
+    json_decref(v);
+    v = post("/isolations", "{\"port\": \"" LEAF "/60\", \"dry_run\": true}", 200);
+    assert_string_equal(str(v, "verdict"), "yes");
+    assert_string_equal(str(at(v, "z"), "name"), "spine-04");
+    assert_int_equal(env.drains, 0);
+    json_decref(v);
+    v = post("/isolations", "{\"port\": \"gpu-0002 mlx5_1\", \"dry_run\": true}", 200);
+    assert_string_equal(str(v, "verdict"), "host");
+    assert_true(str(v, "why")[0] != 0);
+    json_decref(v);
+    v = post("/isolations", "{\"port\": \"" LEAF "/60\", \"reason\": \"bad optics\"}", 200);
+    assert_string_equal(str(v, "state"), "isolated");
+    assert_int_equal(env.drains, 1);
+    json_decref(v);
+    v = get("/isolations");
+    assert_int_equal(count(v), before + 1);
+    assert_string_equal(str(first(v), "state"), "isolated");
+    json_decref(v);
+    v = call("GET", LIVE, NULL, 200);
+    assert_int_equal(num(at(v, "telemetry"), "isolated"), 1);
+    assert_int_equal(num(at(v, "telemetry"), "isolation_cap"), 10);
+    json_decref(v);
+    json_decref(post("/isolations/release", "{\"port\": \"" LEAF "[60]\"}", 200));
+    assert_int_equal(env.undrains, 1);
+    json_decref(post("/isolations/release", "{\"port\": \"" LEAF "[60]\"}", 404));
+
+    json_decref(post("/isolations/exclude",
+                     "{\"port\": \"" LEAF "/61\", \"for\": \"2h\", \"reason\": \"watched\"}", 200));
+    v = get("/isolations/exclusions");
+    assert_int_equal(count(v), 1);
+    assert_string_equal(str(at(first(v), "place"), "name"), LEAF);
+    json_decref(v);
+    v = post("/isolations", "{\"port\": \"" LEAF "/61\"}", 409);
+    assert_non_null(strstr(str(v, "detail"), "anyway"));
+    json_decref(v);
+    json_decref(post("/isolations/include", "{\"port\": \"" LEAF "/61\"}", 200));
+    json_decref(post("/isolations/include", "{\"port\": \"" LEAF "/61\"}", 404));
+    json_decref(post("/isolations", "{\"port\": \"" LEAF "/200\", \"dry_run\": true}", 404));
+    json_decref(post("/isolations", "{\"port\": \"" LEAF "\"}", 400));
+    json_decref(post("/isolations", "{}", 400));
+    json_decref(
+        post("/isolations/exclude", "{\"port\": \"" LEAF "\", \"for\": \"x\", \"reason\": \"y\"}", 400));
+    json_decref(post("/isolations/exclude", "{\"port\": \"" LEAF "\", \"reason\": \"y\"}", 400));
+    json_decref(call("GET", "/fabrics/file/isolations", NULL, 409));
+}
+
 static void test_db_check(void **state)
 {
     (void)state;
@@ -747,7 +843,8 @@ int main(void)
         cmocka_unit_test(test_csv),        cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_lanes),      cmocka_unit_test(test_silent),
         cmocka_unit_test(test_alarms),     cmocka_unit_test(test_silences),
-        cmocka_unit_test(test_covers),     cmocka_unit_test(test_db_check),
+        cmocka_unit_test(test_covers),     cmocka_unit_test(test_isolation),
+        cmocka_unit_test(test_db_check),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
