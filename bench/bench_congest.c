@@ -8,7 +8,7 @@
 #include "tests/whole/congest_runs.h"
 
 struct tally {
-    unsigned runs, tried, right, named, kind, degraded;
+    unsigned runs, tried, right, named, kind, degraded, waiting;
     int64_t feed_ns;
 };
 
@@ -24,6 +24,7 @@ static void cell(enum runs_scenario s, enum runs_missing m, unsigned runs, uint6
         t->named += r.named;
         t->kind += r.right && r.got == r.want;
         t->degraded += r.degraded;
+        t->waiting += r.held > 0;
         t->feed_ns = r.feed_ns > t->feed_ns ? r.feed_ns : t->feed_ns;
         if (runs_verbose && !r.right)
             printf("  %s, %s, run %llu: %s; %u ports, %u held; want %s got %s\n", runs_scenario_name(s),
@@ -71,10 +72,12 @@ int main(int argc, char **argv)
                        (double)t.feed_ns / 1e6);
             else
                 printf("%-22s %-22s runs %3u of %3u  right %5.1f %%  kind %5.1f %%  named %u  degraded %u  "
+                       "waits %u  "
                        "feed %.2f ms\n",
                        runs_scenario_name((enum runs_scenario)s), runs_missing_name((enum runs_missing)m),
                        t.runs, t.tried, 100.0 * t.right / (t.runs ? t.runs : 1),
-                       100.0 * t.kind / (t.runs ? t.runs : 1), t.named, t.degraded, (double)t.feed_ns / 1e6);
+                       100.0 * t.kind / (t.runs ? t.runs : 1), t.named, t.degraded, t.waiting,
+                       (double)t.feed_ns / 1e6);
             fflush(stdout);
             comma = ",";
         }

@@ -26,6 +26,8 @@
 #include "lib/xalloc.h"
 #include "telemetry/rate.h"
 
+#define FRESH 1 // sweeps
+
 struct congest *congest_new(const struct congest_opts *o)
 {
     struct congest *c = xcalloc(1, sizeof(*c));
@@ -61,6 +63,7 @@ void congest_free(struct congest *c)
     free(c->in_tree);
     free(c->vertex);
     free(c->guess);
+    free(c->guess_most);
     free(c->track);
     congest_graph_free(&c->g);
     congest_routes_done(&c->routes);
@@ -112,6 +115,7 @@ static void track_room(struct congest *c, uint32_t num)
     c->track = xreallocarray(c->track, num, sizeof(*c->track));
     c->vertex = xreallocarray(c->vertex, num, sizeof(*c->vertex));
     c->guess = xreallocarray(c->guess, num, sizeof(*c->guess));
+    c->guess_most = xreallocarray(c->guess_most, num, sizeof(*c->guess_most));
     c->in_tree = xreallocarray(c->in_tree, num, sizeof(*c->in_tree));
     for (uint32_t i = c->num; i < num; i++) {
         c->track[i] =
@@ -169,15 +173,16 @@ static void track_port(struct congest *c, const struct tele_table *t, const stru
     track_used(c, t, seen, slot);
     k->is_held = judge(k->held, k->num_held, k->is_held, c->o.held_on, c->o.held_off) && k->num_held;
     k->is_full = judge(k->used, k->num_used, k->is_full, c->o.full, c->o.full - 0.05) && k->num_used;
-    k->h = middle(k->held, k->num_held);
-    k->u = middle(k->used, k->num_used);
-    // One sample does not say that it is so, but may be the cause of what others show.
+    // One sample does not say that it is so, but may be the cause of what others show; one that is old does
+    // not say that it is not.
     k->may_hold = k->is_held || (k->num_held && k->held[0] >= c->o.held_on);
     k->may_fill = k->is_full || (k->num_used && k->used[0] >= c->o.full);
+    k->h = k->may_hold || k->held_age <= FRESH ? middle(k->held, k->num_held) : NAN;
+    k->u = k->may_fill || k->used_age <= FRESH ? middle(k->used, k->num_used) : NAN;
     if (k->may_hold && !k->is_held)
         k->h = k->held[0];
-    if (k->may_fill && !k->is_full)
-        k->u = k->used[0];
+    if (k->may_fill)
+        k->u = fmaxf(k->u, k->used[0]);
     k->lost_bps = isnan(k->h) ? 0 : k->h * (float)tele_capacity(t, slot);
 }
 

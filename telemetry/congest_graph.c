@@ -31,6 +31,8 @@
 #define FULL_QUEUE 50.0 // r^2 / 2 (1 - r) at 0.99
 #define SINGLE 0.95     // of a full port's bytes: from one cable only
 #define ROUNDS 4
+#define BURSTS 0.1F     // share of time that bursts alone may make a port wait
+#define USED 0.01F      // carries something
 #define PRIOR 0.02      // that a port of which nothing is known waits
 #define STUCK_HELD 0.5  // a circle in which nothing moves: waits so much …
 #define STUCK_USED 0.01 // … and carries no more
@@ -95,7 +97,9 @@ static void edge_add(struct congest_graph *g, uint32_t from, uint32_t to)
 // Who sends into a switch, and may send on by a port of it.
 struct feeder {
     double rate, part; // bytes/s; of these to the port, when they go where everybody's do
-    bool waits, unknown, told;
+    bool waits, unknown;
+    bool alike;  // its use is told, and it is no faster than the port
+    double free; // 1: it does not wait; 0: as much as no burst makes it
 };
 
 static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to, struct feeder *ret)
@@ -113,10 +117,12 @@ static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to,
         all += x;
         here += out == to ? x : 0;
     }
-    *ret = (struct feeder){.rate = used * tele_capacity(c->t, in),
-                           .waits = k->may_hold,
-                           .unknown = isnan(k->h),
-                           .told = !isnan(k->u)};
+    *ret =
+        (struct feeder){.rate = used * tele_capacity(c->t, in),
+                        .waits = k->may_hold,
+                        .unknown = isnan(k->h),
+                        .free = isnan(k->h) ? 1 : fmax(0, 1 - k->h / BURSTS),
+                        .alike = !isnan(k->u) && tele_capacity(c->t, in) <= tele_capacity(c->t, to) * 1.05};
     ret->part = all > 0 ? ret->rate * here / all : 0;
     return here > 0;
 }
@@ -134,13 +140,13 @@ static float balance(struct congest *c, uint32_t slot)
     for (unsigned i = 1; i <= n->num_ports; i++)
         if (feeder_at(c, sw, i, slot, &f) && (f.waits || f.unknown)) {
             sum += f.rate;
-            single = f.told ? fmax(single, f.part) : single;
+            single = f.alike ? fmax(single, f.part * f.free) : single;
             most = fmax(most, f.waits ? f.rate : f.part);
         }
     for (unsigned i = 1; i <= n->num_ports; i++)
         if (feeder_at(c, sw, i, slot, &f) && !f.waits && !f.unknown)
             sum += fmin(f.part, most);
-    // What comes by a single cable has had its wait before.
+    // What comes by a single cable as fast, which does not wait, has had its wait before.
     double alone = fmin(1, fmax(0, (SINGLE - single / out) / (SINGLE - 2.0 / 3)));
     return out > 0 ? (float)fmin(alone, sum / out) : 0;
 }
@@ -465,17 +471,31 @@ static float fit_routes(struct congest *c, uint32_t v, uint32_t *mark)
     return all > 0 ? (float)(led / all) : 1;
 }
 
-// How likely a port of which only this is known holds others up, against others like it. A cable that is full
-// does more often than not; a host that takes too little is rare; one that is sent nothing has nobody
-// waiting.
-static float fit_used(const struct congest *c, const struct congest_vertex *x)
+static float used_of(const struct congest *c, const struct congest_vertex *x)
 {
-    float used = isnan(x->u) ? c->guess[x->slot] : x->u;
+    return isnan(x->u) ? c->guess[x->slot] : x->u;
+}
+
+// How likely a port of which only its use is known holds others up by itself, against others like it: a cable
+// that is full does more often than not; one that may be full, by all that is known, might; a host that takes
+// too little is rare.
+static double fit_alone(const struct congest *c, const struct congest_vertex *x)
+{
+    float used = fmaxf(used_of(c, x), x->fed);
     if (x->end)
-        return isnan(used) ? 0.05F : 0.01F + 0.3F * used;
+        return 0.2;
     if (isnan(used))
-        return 0.1F;
-    return (float)fmax(PRIOR, used >= c->o.full - 0.05 ? 1 : congest_pressure(used));
+        return 0.1;
+    if (used >= c->o.full - 0.05)
+        return 1;
+    return fmax(congest_pressure(used), isnan(x->u) && c->guess_most[x->slot] >= c->o.full ? 0.1 : 0);
+}
+
+// What is sent more to is more likely to be what is waited for; a port that stands still may be.
+static double fit_traffic(const struct congest *c, const struct congest_vertex *x)
+{
+    float used = used_of(c, x);
+    return isnan(used) ? 0.3 : PRIOR + (double)used;
 }
 
 static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
@@ -488,23 +508,48 @@ static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
         if (e->to == ID_NONE)
             continue;
         const struct congest_vertex *y = &g->v[e->to];
-        behind = fmax(behind, y->type == VERTEX_UNREAD ? y->fit / 2 : y->press);
+        behind = fmax(behind, y->type == VERTEX_UNREAD ? y->behind / 2 : y->press);
     }
+    double own = fit_alone(c, x);
     if (x->mass < 0) { // the first time
-        double own = fit_used(c, x);
         x->routes = fit_routes(c, v, mark);
-        x->fit = (float)(x->routes * x->routes * fmax(own, behind));
-        // What goes on behind it: as much as is pressed there.
-        x->self = x->end ? 1 : (float)(own / (own + behind));
+        x->behind = (float)(fmax(own, behind) * fit_traffic(c, x));
+        x->fit = x->behind;
     } else {
-        x->fit = (float)(x->routes * x->routes * x->mass / g->lost);
-        x->self = x->end ? 1 : x->mass > 0 ? (float)(x->ends / x->mass) : 0.5F;
+        x->fit = (float)(x->mass / g->lost);
     }
+    x->fit *= x->routes * x->routes;
+    // What goes on behind it: as much as is pressed there.
+    x->self = x->end ? 1 : (float)(own / (own + behind));
     x->press = (float)(PRIOR * x->fit);
 }
 
-static void share_out(struct congest_graph *g, struct congest_vertex *x, double h)
+// Waits of this share of time need no cause that lasts: bursts far shorter than a sweep make them wherever
+// there is traffic. What is usual now (Tukey's fence over ports that carry something), but no more than a
+// tenth: when all that carry something wait, it is no burst.
+static int by_size(const void *a, const void *b)
 {
+    float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+static float usual_wait(const struct congest *c)
+{
+    float *h = xcalloc(c->t->num + 1, sizeof(*h));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->t->num; i++)
+        if (c->track[i].u > USED && !isnan(c->track[i].h) &&
+            congest_switch_behind(&c->routes, c->t, i) != ID_NONE)
+            h[n++] = c->track[i].h;
+    qsort(h, n, sizeof(*h), by_size);
+    float low = n ? h[n / 4] : 0, high = n ? h[n - 1 - n / 4] : 0, fence = high + 1.5F * (high - low);
+    free(h);
+    return fmaxf((float)c->o.held_on, fminf(fence, BURSTS));
+}
+
+static void share_out(struct congest *c, struct congest_vertex *x, double h)
+{
+    struct congest_graph *g = &c->g;
     double press = x->open, bound = x->open, fit = 0, given = 0;
     for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++) {
         const struct congest_vertex *y = g->e[k].to == ID_NONE ? NULL : &g->v[g->e[k].to];
@@ -514,20 +559,23 @@ static void share_out(struct congest_graph *g, struct congest_vertex *x, double 
         fit += y->type == VERTEX_UNREAD ? y->fit : 0;
         bound += y->type == VERTEX_HELD ? blocked(y->h, y->u) : y->type == VERTEX_FULL ? y->balance : 0;
     }
-    double covered = h > 0 ? fmin(1, bound / h) : 1;
+    // What is usual has no cause; of what is beyond it, others explain as long as they are blocked
+    // themselves, and what was not read the rest. A wait that is only just one needs none that was not read.
+    double nobody = fmin(1, (g->usual - c->o.held_on) / h), covered = fmin(1 - nobody, bound / h);
+    double unread = fmax(0, 1 - covered - g->usual / h);
     for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++) {
         const struct congest_vertex *y = g->e[k].to == ID_NONE ? NULL : &g->v[g->e[k].to];
         if (!y)
             continue;
         double s = press > 0 ? covered * y->press / press : 0;
         if (y->type == VERTEX_UNREAD && fit > 0)
-            s += (1 - covered) * y->fit / fit;
+            s += unread * y->fit / fit;
         g->e[k].share = (float)(s * (1 - x->self));
         given += g->e[k].share;
     }
     // The part of open ports is nobody's; what is left ends here.
-    double open = press > 0 ? covered * x->open / press * (1 - x->self) : 0;
-    x->self = (float)fmax(0, 1 - given - open);
+    double open = press > 0 ? covered * x->open / press : 0;
+    x->self = (float)fmax(0, 1 - given - (open + nobody) * (1 - x->self));
 }
 
 static void finish_held(struct congest *c, struct congest_vertex *x)
@@ -545,9 +593,10 @@ static void finish_held(struct congest *c, struct congest_vertex *x)
         x->self = 1;
         return;
     }
-    // Full and waiting: while it sends it is itself what others wait for.
-    x->self = x->u >= c->o.full ? x->u / (x->u + x->h) : 0;
-    share_out(g, x, x->h);
+    // Full but for short waits: it is itself what others wait for. Nobody waits for an adapter.
+    bool own = x->u >= c->o.full && congest_switch_of(&c->routes, c->t, x->slot) != ID_NONE;
+    x->self = own ? (float)fmax(0, 1 - x->h / BURSTS) : 0;
+    share_out(c, x, x->h);
 }
 
 static void set_shares(struct congest *c)
@@ -568,7 +617,7 @@ static void set_shares(struct congest *c)
         case VERTEX_UNREAD:
             finish_unread(c, g->by_order[i], mark);
             if (!x->end)
-                share_out(g, x, STUCK_HELD);
+                share_out(c, x, STUCK_HELD);
             break;
         }
     }
@@ -593,6 +642,22 @@ static void run_down(struct congest_graph *g)
     free(mass);
 }
 
+// At least what those send to an unread port whose waits lead there.
+static void feed_unread(struct congest *c)
+{
+    struct congest_graph *g = &c->g;
+    for (uint32_t i = 0; i < g->num_v; i++)
+        g->v[i].fed = 0;
+    for (uint32_t i = 0; i < g->num_v; i++) {
+        const struct congest_vertex *x = &g->v[i];
+        double rate = isnan(x->u) ? 0 : x->u * tele_capacity(c->t, x->slot);
+        for (uint32_t k = x->edge; k < x->edge + x->num_edges && x->type == VERTEX_HELD; k++)
+            if (g->e[k].to != ID_NONE && isnan(g->v[g->e[k].to].u))
+                g->v[g->e[k].to].fed +=
+                    (float)(rate * g->e[k].share / fmax(1, tele_capacity(c->t, g->v[g->e[k].to].slot)));
+    }
+}
+
 void congest_graph_make(struct congest *c)
 {
     struct congest_graph *g = &c->g;
@@ -605,10 +670,12 @@ void congest_graph_make(struct congest *c)
     bind_stuck(g);
     set_order(g);
     set_reverse(g);
+    g->usual = usual_wait(c);
     for (uint32_t i = 0; i < g->num_v; i++)
         g->v[i].mass = -1;
     for (unsigned round = 0; round < ROUNDS; round++) {
         set_shares(c);
         run_down(g);
+        feed_unread(c);
     }
 }

@@ -19,70 +19,130 @@ struct guess {
     uint32_t slot, from, to; // switches; ID_NONE: an adapter
     double x, most;          // bytes/s
 };
+struct known {                         // of a switch
+    double rest;                       // in less out
+    double in, out, in_room, out_room; // of those not known: as guessed, and up to what they can carry
+    uint32_t unknown;
+    double used[3]; // sums: to adapters, from them, to switches
+    uint32_t num[3];
+};
 
-static uint32_t find_unknown(const struct congest *c, struct guess *ret, double *rest, uint32_t *num)
+static unsigned sort_of(const struct guess *g)
+{
+    return g->to == ID_NONE ? 0 : g->from == ID_NONE ? 1 : 2;
+}
+
+static bool look_at(const struct congest *c, uint32_t slot, struct guess *ret)
+{
+    const struct tele_port *p = &c->t->port[slot];
+    *ret = (struct guess){.slot = slot,
+                          .from = congest_switch_of(&c->routes, c->t, slot),
+                          .to = congest_switch_behind(&c->routes, c->t, slot),
+                          .most = tele_capacity(c->t, slot)};
+    return p->up && p->port != ID_NONE && (ret->from != ID_NONE || ret->to != ID_NONE);
+}
+
+static uint32_t find_unknown(const struct congest *c, struct guess *ret, struct known *s)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->t->num; i++) {
-        const struct tele_port *p = &c->t->port[i];
-        c->guess[i] = NAN;
-        if (!p->up || p->port == ID_NONE)
+        struct guess *g = &ret[n];
+        if (!look_at(c, i, g))
             continue;
-        uint32_t from = congest_switch_of(&c->routes, c->t, i),
-                 to = congest_switch_behind(&c->routes, c->t, i);
-        double rate = tele_capacity(c->t, i);
-        if (isnan(c->track[i].u)) {
-            ret[n++] = (struct guess){i, from, to, 0, rate};
-            if (from != ID_NONE)
-                num[from]++;
-            if (to != ID_NONE)
-                num[to]++;
-            continue;
+        double u = c->track[i].u;
+        bool told = !isnan(u);
+        n += !told;
+        if (g->from != ID_NONE) {
+            s[g->from].rest -= told ? u * g->most : 0;
+            s[g->from].unknown += !told;
         }
-        if (from != ID_NONE)
-            rest[from] -= c->track[i].u * rate;
-        if (to != ID_NONE)
-            rest[to] += c->track[i].u * rate;
+        if (g->to != ID_NONE) {
+            s[g->to].rest += told ? u * g->most : 0;
+            s[g->to].unknown += !told;
+        }
+        struct known *k = &s[g->from != ID_NONE ? g->from : g->to];
+        k->used[sort_of(g)] += told ? u : 0;
+        k->num[sort_of(g)] += told;
     }
     return n;
 }
 
-static void project(struct guess *g, uint32_t n, double *rest, const uint32_t *num)
+static void begin(struct guess *g, uint32_t n, struct known *s)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const struct known *k = &s[g[i].from != ID_NONE ? g[i].from : g[i].to];
+        unsigned sort = sort_of(&g[i]);
+        g[i].x = k->num[sort] ? g[i].most * k->used[sort] / k->num[sort] : 0;
+        if (g[i].from != ID_NONE)
+            s[g[i].from].rest -= g[i].x;
+        if (g[i].to != ID_NONE)
+            s[g[i].to].rest += g[i].x;
+    }
+}
+
+static void project(struct guess *g, uint32_t n, struct known *s)
 {
     for (uint32_t i = 0; i < n; i++) {
         double step = 0;
         if (g[i].from != ID_NONE)
-            step += rest[g[i].from] / num[g[i].from];
+            step += s[g[i].from].rest / s[g[i].from].unknown;
         if (g[i].to != ID_NONE)
-            step -= rest[g[i].to] / num[g[i].to];
+            step -= s[g[i].to].rest / s[g[i].to].unknown;
         if (g[i].from != ID_NONE && g[i].to != ID_NONE)
             step /= 2;
         double x = fmin(fmax(g[i].x + step, 0), g[i].most);
         if (g[i].from != ID_NONE)
-            rest[g[i].from] -= x - g[i].x;
+            s[g[i].from].rest -= x - g[i].x;
         if (g[i].to != ID_NONE)
-            rest[g[i].to] += x - g[i].x;
+            s[g[i].to].rest += x - g[i].x;
         g[i].x = x;
     }
+}
+
+// What one could be when all others of a switch are as far away as they can.
+static double most(const struct guess *g, const struct known *s)
+{
+    double x = g->most;
+    if (g->from != ID_NONE)
+        x = fmin(x, s[g->from].rest + s[g->from].out + s[g->from].in_room);
+    if (g->to != ID_NONE)
+        x = fmin(x, s[g->to].in + s[g->to].out_room - s[g->to].rest);
+    return fmax(x, g->x);
+}
+
+static void set_guesses(struct congest *c, const struct guess *g, uint32_t n, struct known *s)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (g[i].from != ID_NONE) {
+            s[g[i].from].out += g[i].x;
+            s[g[i].from].out_room += g[i].most - g[i].x;
+        }
+        if (g[i].to != ID_NONE) {
+            s[g[i].to].in += g[i].x;
+            s[g[i].to].in_room += g[i].most - g[i].x;
+        }
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (g[i].most > 0) {
+            c->guess[g[i].slot] = (float)(g[i].x / g[i].most);
+            c->guess_most[g[i].slot] = (float)(most(&g[i], s) / g[i].most);
+        }
 }
 
 void congest_guess(struct congest *c)
 {
     const struct fabric *f = c->routes.fabric;
     for (uint32_t i = 0; i < c->t->num; i++)
-        c->guess[i] = NAN;
+        c->guess[i] = c->guess_most[i] = NAN;
     if (!f)
         return;
     struct guess *g = xcalloc(c->t->num + 1, sizeof(*g));
-    double *rest = xcalloc(f->num_switches + 1, sizeof(*rest)); // in less out, of what is known
-    uint32_t *num = xcalloc(f->num_switches + 1, sizeof(*num));
-    uint32_t n = find_unknown(c, g, rest, num);
+    struct known *s = xcalloc(f->num_switches + 1, sizeof(*s));
+    uint32_t n = find_unknown(c, g, s);
+    begin(g, n, s);
     for (unsigned round = 0; round < ROUNDS && n; round++)
-        project(g, n, rest, num);
-    for (uint32_t i = 0; i < n; i++)
-        if (g[i].most > 0)
-            c->guess[g[i].slot] = (float)(g[i].x / g[i].most);
+        project(g, n, s);
+    set_guesses(c, g, n, s);
     free(g);
-    free(rest);
-    free(num);
+    free(s);
 }

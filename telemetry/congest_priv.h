@@ -77,16 +77,18 @@ struct congest_edge {
 struct congest_vertex {
     uint32_t slot;
     enum congest_vertex_type type;
-    bool end;      // leads to an end node
-    bool stuck;    // of a circle in which nothing moves
-    float h, u;    // NAN: not known
-    float press;   // how much it holds others up, 0..1
-    float open;    // the same of ports behind it that neither wait nor are full, summed
-    float fit;     // UNREAD: how well it fits those that wait, 0..1
-    float balance; // FULL: share of its traffic that comes from ports that wait, or may
-    float self;    // share of what leads here that ends here
-    double lost;   // bytes/s
+    bool end;          // leads to an end node
+    bool stuck;        // of a circle in which nothing moves
+    float h, u;        // NAN: not known
+    float press;       // how much it holds others up, 0..1
+    float open;        // the same of ports behind it that neither wait nor are full, summed
+    float fit;         // UNREAD: how well it fits those that wait, 0..1
+    float balance;     // FULL: share of its traffic that comes from ports that wait, or may
+    float self;        // share of what leads here that ends here
+    double lost;       // bytes/s
     double mass, ends; // lost bytes/s of all ports that lead here; that end here
+    float fed;         // UNREAD: used share by what waits for it, at least
+    float behind;      // UNREAD: how likely something behind it, or itself, holds others up, at first
     float routes;      // UNREAD: share of what waits upstream that leads here
     uint32_t edge, num_edges;
     uint32_t order; // those behind it have smaller ones
@@ -99,6 +101,7 @@ struct congest_graph {
     uint32_t *by_order;          // [order] -> vertex
     uint32_t *into, *first_into; // reverse edges: vertices
     uint32_t *cycle, num_cycle;  // vertices of the shortest circle of the largest stuck set
+    float usual;                 // wait that needs no cause
     double lost;                 // of all that wait
 };
 
@@ -110,6 +113,7 @@ struct congest {
     const struct tele_table *t; // during a feed only
     uint32_t *vertex;           // [slot], ID_NONE; of the last feed's graph
     float *guess;               // [slot]: used share where neither end tells it; NAN: it is told
+    float *guess_most;          // … and the most that it can be
     struct congest_graph g;
     struct congest_tree **tree; // shown: those of this feed and those in their grace
     uint32_t num_trees;

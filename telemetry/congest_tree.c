@@ -18,7 +18,7 @@
 #define NOTABLE 0.01     // of all lost bandwidth: what explains less is not looked at
 #define UNCLEAR_FROM 0.1 // … and waits that nothing explains are shown from
 #define BALANCED 0.5     // of a full port's bytes come from ports that wait, else it is no root
-#define SPARE 0.7        // siblings that are used less could have carried it
+#define SPARE 0.5        // of its use: siblings that carry less could have taken a part
 #define KEEP 1.1         // a root that was one is kept against one that is hardly better
 
 struct upstream {
@@ -224,9 +224,9 @@ static enum congest_kind kind_of(const struct congest *c, const struct candidate
         return end_kind(c, x, slow);
     if (slow)
         return CONGEST_SLOW_LINK;
-    if (v->u < c->o.full)
+    if (v->u < c->o.full || congest_switch_of(&c->routes, c->t, v->slot) == ID_NONE)
         return CONGEST_UNCLEAR;
-    return siblings < SPARE ? CONGEST_IMBALANCE : CONGEST_OVERSUBSCRIBED;
+    return siblings < SPARE * v->u ? CONGEST_IMBALANCE : CONGEST_OVERSUBSCRIBED;
 }
 
 // --- cables that are full together ---

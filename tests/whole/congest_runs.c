@@ -30,11 +30,12 @@ struct run {
     struct fabric_tables *tables;
     struct sim *sim;
     uint32_t *host, hosts; // port indices of adapters
-    uint32_t narrow;       // port whose cable runs at a quarter of its width; ID_NONE
+    uint32_t narrow;       // port whose cable runs below its speed; ID_NONE
     // counters
     struct tele_table t;
     uint64_t *raw; // [slot * 3]: last readings of the three counters
     bool *never;
+    double *burst; // share of time that it waits in bursts far shorter than a sweep; of all traffic alike
     enum runs_missing missing;
     struct congest *c;
     struct runs_result *ret;
@@ -236,7 +237,7 @@ static void number(struct run *r)
         a.state = p->num == 0 || port_valid(p->peer) ? PORT_ACTIVE : PORT_DOWN;
         a.mtu_active = 5;
         if (r->narrow != ID_NONE && (i == r->narrow || p->peer.i == r->narrow))
-            a.width_active = 1;
+            a.speed_ext_active /= 2;
         builder_port(b, p->node, p->num, &a);
     }
     const struct fabric *f = builder_seal(b, r->f->generation + 1, NULL);
@@ -463,7 +464,7 @@ static void make_imbalance(struct run *r, bool slow)
     uint32_t port = slow ? r->narrow : some_trunk(r);
     if (port != ID_NONE)
         pairs_over(r, port, between(r, 2, 6), p);
-    double load = p->n ? share(r, fmin(1, (slow ? 0.4 : 1.3) / p->n), slow ? 0.8 : 1.1) : 1;
+    double load = p->n ? share(r, fmin(1, (slow ? 0.7 : 1.3) / p->n), slow ? 0.9 : 1.1) : 1;
     start(r, p, load);
     snprintf(r->ret->text, sizeof(r->ret->text), "%u pairs at %.2f", p->n, load);
     free(p);
@@ -510,6 +511,7 @@ static void table_make(struct run *r)
     };
     r->raw = xcalloc(n * 3, 8);
     r->never = xcalloc(n, 1);
+    r->burst = xcalloc(n, sizeof(*r->burst));
     uint32_t *slot = xcalloc(n, sizeof(*slot));
     for (uint32_t i = 0; i < f->num_ports; i++) {
         const struct port *p = &f->port[i];
@@ -523,7 +525,7 @@ static void table_make(struct run *r)
                                                    .rate_mbps = port_rate_mbps(&p->a),
                                                    .of_switch = x->type == NODE_SWITCH,
                                                    .up = true,
-                                                   .lanes = p->a.width_active == 1 ? 1 : 4,
+                                                   .lanes = 4,
                                                    .unread = TELE_NOT_YET};
     }
     for (uint32_t s = 0; s < r->t.num; s++)
@@ -558,6 +560,15 @@ static void choose_missing(struct run *r, enum runs_missing m)
     free(node);
 }
 
+// Short waits that have no root: queues that come and go, other lanes that were served. Not towards hosts,
+// which take what arrives.
+static void choose_bursts(struct run *r, double most)
+{
+    for (uint32_t s = 0; s < r->t.num; s++)
+        if (r->t.port[r->t.port[s].peer].of_switch && rng_below(&r->rng, 2))
+            r->burst[s] = share(r, 0, most);
+}
+
 static void read_port(struct run *r, uint32_t s, bool noisy)
 {
     const struct tele_port *p = &r->t.port[s];
@@ -572,6 +583,12 @@ static void read_port(struct run *r, uint32_t s, bool noisy)
         double more = (double)(raw - r->raw[(size_t)s * 3 + i]);
         if (noisy) // traffic is not as even as a steady state
             more *= 1 + 0.04 * (rng_double(&r->rng) - 0.5);
+        if (counters[i] == TELE_XMIT_WAIT) {
+            double all = tele_capacity(&r->t, s) / 8 * mono_seconds(r->t.at[g] - r->t.at_before[g]);
+            double used =
+                (double)(r->t.value[v - TELE_XMIT_WAIT] - r->t.before[v - TELE_XMIT_WAIT]) / 2 / all;
+            more += again ? r->burst[s] * fmin(1, 2 * used) * fmax(0, all - more) : 0;
+        }
         r->raw[(size_t)s * 3 + i] = raw;
         r->t.before[v] = r->t.value[v];
         r->t.value[v] += (uint64_t)more;
@@ -732,6 +749,7 @@ static void done(struct run *r)
     free(r->t.at_before);
     free(r->raw);
     free(r->never);
+    free(r->burst);
 }
 
 void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct runs_result *ret)
@@ -745,6 +763,8 @@ void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct r
         choose_missing(&r, m);
         ret->ports = r.t.num;
         r.c = congest_new(NULL);
+        if (rng_below(&r.rng, s == RUNS_NONE ? 2 : 3) == 0)
+            choose_bursts(&r, s == RUNS_NONE ? 0.10 : 0.04);
         sweep(&r); // before it begins
         switch (s) {
         case RUNS_RECEIVER:
