@@ -544,7 +544,7 @@ static float usual_wait(const struct congest *c)
     qsort(h, n, sizeof(*h), by_size);
     float low = n ? h[n / 4] : 0, high = n ? h[n - 1 - n / 4] : 0, fence = high + 1.5F * (high - low);
     free(h);
-    return fmaxf((float)c->o.held_on, fminf(fence, BURSTS));
+    return fence > c->o.held_on ? fminf(fence, BURSTS) : 0;
 }
 
 static void share_out(struct congest *c, struct congest_vertex *x, double h)
@@ -559,23 +559,20 @@ static void share_out(struct congest *c, struct congest_vertex *x, double h)
         fit += y->type == VERTEX_UNREAD ? y->fit : 0;
         bound += y->type == VERTEX_HELD ? blocked(y->h, y->u) : y->type == VERTEX_FULL ? y->balance : 0;
     }
-    // What is usual has no cause; of what is beyond it, others explain as long as they are blocked
-    // themselves, and what was not read the rest. A wait that is only just one needs none that was not read.
-    double nobody = fmin(1, (g->usual - c->o.held_on) / h), covered = fmin(1 - nobody, bound / h);
-    double unread = fmax(0, 1 - covered - g->usual / h);
+    double covered = fmin(1, bound / h);
     for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++) {
         const struct congest_vertex *y = g->e[k].to == ID_NONE ? NULL : &g->v[g->e[k].to];
         if (!y)
             continue;
         double s = press > 0 ? covered * y->press / press : 0;
         if (y->type == VERTEX_UNREAD && fit > 0)
-            s += unread * y->fit / fit;
+            s += (1 - covered) * y->fit / fit;
         g->e[k].share = (float)(s * (1 - x->self));
         given += g->e[k].share;
     }
     // The part of open ports is nobody's; what is left ends here.
     double open = press > 0 ? covered * x->open / press : 0;
-    x->self = (float)fmax(0, 1 - given - (open + nobody) * (1 - x->self));
+    x->self = (float)fmax(0, 1 - given - open * (1 - x->self));
 }
 
 static void finish_held(struct congest *c, struct congest_vertex *x)
@@ -631,8 +628,8 @@ static void run_down(struct congest_graph *g)
     g->lost = 0;
     for (uint32_t i = g->num_v; i-- > 0;) {
         struct congest_vertex *x = &g->v[g->by_order[i]];
-        double m = mass[g->by_order[i]] + x->lost;
-        g->lost += x->lost;
+        double m = mass[g->by_order[i]] + x->counts;
+        g->lost += x->counts;
         x->mass = m;
         x->ends = m * x->self;
         for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++)
@@ -670,9 +667,12 @@ void congest_graph_make(struct congest *c)
     bind_stuck(g);
     set_order(g);
     set_reverse(g);
-    g->usual = usual_wait(c);
-    for (uint32_t i = 0; i < g->num_v; i++)
-        g->v[i].mass = -1;
+    double usual = usual_wait(c);
+    for (uint32_t i = 0; i < g->num_v; i++) {
+        struct congest_vertex *x = &g->v[i];
+        x->mass = -1;
+        x->counts = x->lost > 0 ? x->lost * (1 - fmin(1, usual / x->h)) : 0;
+    }
     for (unsigned round = 0; round < ROUNDS; round++) {
         set_shares(c);
         run_down(g);

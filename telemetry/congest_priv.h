@@ -86,6 +86,7 @@ struct congest_vertex {
     float balance;     // FULL: share of its traffic that comes from ports that wait, or may
     float self;        // share of what leads here that ends here
     double lost;       // bytes/s
+    double counts;     // of these: beyond what is usual
     double mass, ends; // lost bytes/s of all ports that lead here; that end here
     float fed;         // UNREAD: used share by what waits for it, at least
     float behind;      // UNREAD: how likely something behind it, or itself, holds others up, at first
@@ -102,7 +103,7 @@ struct congest_graph {
     uint32_t *into, *first_into; // reverse edges: vertices
     uint32_t *cycle, num_cycle;  // vertices of the shortest circle of the largest stuck set
     float usual;                 // wait that needs no cause
-    double lost;                 // of all that wait
+    double lost;                 // of all that wait, beyond what is usual
 };
 
 struct congest {

@@ -334,8 +334,8 @@ static void set_members(const struct congest *c, const struct candidate *x, stru
         const struct congest_vertex *v = &c->g.v[x->up[i].vertex];
         if (v->type != VERTEX_HELD || (x->up[i].share < MEMBER && v->slot != t->root))
             continue;
-        lost += v->lost;
-        explained += v->lost * x->up[i].share;
+        lost += v->counts;
+        explained += v->counts * x->up[i].share;
         m[t->num_members++] = (struct congest_member){
             .slot = v->slot,
             .depth = x->up[i].depth,
@@ -443,7 +443,7 @@ static bool worth_showing(const struct congest *c, const struct congest_tree *t)
 {
     if (t->kind == CONGEST_UNCLEAR)
         return t->share >= UNCLEAR_FROM;
-    return t->share >= NOTABLE && t->lost_bps >= c->o.held_on / 2 * tele_capacity(c->t, t->root);
+    return t->share >= NOTABLE && t->lost_bps >= c->o.held_on * tele_capacity(c->t, t->root);
 }
 
 uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
@@ -453,7 +453,7 @@ uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
     double *left = xcalloc(c->g.num_v + 1, sizeof(*left));
     uint32_t n = candidates(&c->g, x), num = 0;
     for (uint32_t i = 0; i < c->g.num_v; i++)
-        left[i] = c->g.v[i].lost;
+        left[i] = c->g.v[i].counts;
     join_siblings(c, x, n);
     for (uint32_t i = 0; i < n; i++) {
         struct candidate *best = best_of(c, x, n, left, NULL);
