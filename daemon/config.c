@@ -12,6 +12,8 @@
 
 static const char *const level_names[] = {"error", "warning", "notice", "remote", "debug", NULL};
 static const char *const engine_names[] = {"auto", "updn", "minhop", "file", "rail", "sssp", NULL};
+static const char *const isolation_names[] = {"off", "propose", "auto", NULL};
+static const char *const isolation_hosts_names[] = {"never", "spare", "all", NULL};
 static const char *const sim_state_names[] = {"factory", "file", NULL};
 static const char *const compat_names[] = {"none", "guilbaults", NULL};
 static const char *const severity_options[] = {"info", "minor", "major", "critical", NULL};
@@ -503,6 +505,79 @@ static const struct opt_row telemetry_rows[] = {
     {0},
 };
 
+static const struct opt_row health_rows[] = {
+    {.name = "isolation",
+     .type = OPT_ENUM,
+     .offset = AT(isolation),
+     .names = isolation_names,
+     .def = "propose",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "Links that fail or flap: propose says which should carry no traffic and what stands against it; "
+            "auto drains them, and gives them back when they were clean for isolation_clean"},
+    {.name = "isolation_hosts",
+     .type = OPT_ENUM,
+     .offset = AT(isolation_hosts),
+     .names = isolation_hosts_names,
+     .def = "never",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "Links of hosts: never; spare: but never a host's last one; all"},
+    {.name = "isolation_max_links",
+     .type = OPT_INT,
+     .offset = AT(isolation_max_links),
+     .min = 0,
+     .max = 1024,
+     .def = "10",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "Never more links at once than this, or isolation_max_share, whichever is more"},
+    {.name = "isolation_max_share",
+     .type = OPT_DOUBLE,
+     .offset = AT(isolation_max_share),
+     .min = 0,
+     .max = 100,
+     .def = "0.5",
+     .unit = "% of all links",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "See isolation_max_links"},
+    {.name = "isolation_keep_uplinks",
+     .type = OPT_DOUBLE,
+     .offset = AT(isolation_keep_uplinks),
+     .min = 0,
+     .max = 100,
+     .def = "75",
+     .unit = "%",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "Every switch keeps this part of its links to the tier above; those that are down count as gone"},
+    {.name = "isolation_per_week",
+     .type = OPT_INT,
+     .offset = AT(isolation_per_week),
+     .min = 1,
+     .max = 1000,
+     .def = "2",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "A link that was isolated so often within a week is left to a person"},
+    {.name = "isolation_clean",
+     .type = OPT_DURATION,
+     .offset = AT(isolation_clean),
+     .min = 60e9,
+     .max = 126 * 60e9,
+     .def = "126m",
+     .reload = OPT_RELOAD_LIVE,
+     .doc = "Both ends must have been read without anything against the link for this time before it carries "
+            "traffic again"},
+    {0},
+};
+
+static const struct opt_row alarms_rows[] = {
+    {.name = "known_sms",
+     .type = OPT_STRINGS,
+     .offset = AT(known_sms),
+     .max = 64,
+     .reload = OPT_RELOAD_RESTART,
+     .doc = "PortGUIDs of other subnet managers that are meant to be there: they are no alarm, but that one of "
+            "them is away is"},
+    {0},
+};
+
 static const struct opt_row sim_rows[] = {
     {.name = "state",
      .type = OPT_ENUM,
@@ -627,6 +702,8 @@ const struct opt_row config_rows[] = {
      .type = OPT_SECTION,
      .sub = telemetry_rows,
      .doc = "Counters of ports: reading, history"},
+    {.name = "health", .type = OPT_SECTION, .sub = health_rows, .doc = "Links that go bad"},
+    {.name = "alarms", .type = OPT_SECTION, .sub = alarms_rows, .doc = "What is an alarm"},
     {.name = "metrics", .type = OPT_SECTION, .sub = metrics_rows, .doc = "/metrics"},
     {.name = "remote_write",
      .type = OPT_SECTION,
@@ -741,6 +818,13 @@ void config_take_live(struct config *to, const struct config *c)
     to->priority = c->priority;
     to->events_keep_days = c->events_keep_days;
     to->cable_file = c->cable_file;
+    to->isolation = c->isolation;
+    to->isolation_hosts = c->isolation_hosts;
+    to->isolation_max_links = c->isolation_max_links;
+    to->isolation_max_share = c->isolation_max_share;
+    to->isolation_keep_uplinks = c->isolation_keep_uplinks;
+    to->isolation_per_week = c->isolation_per_week;
+    to->isolation_clean = c->isolation_clean;
     to->sim_loss = c->sim_loss;
 }
 

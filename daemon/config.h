@@ -45,6 +45,11 @@ struct config {
     bool telemetry_clear_saturated;
     int64_t keep_raw, keep_minute, keep_hour, telemetry_max_size;
     const char *cable_file;
+    // health, alarms
+    int isolation, isolation_hosts;
+    int64_t isolation_max_links, isolation_per_week, isolation_clean;
+    double isolation_max_share, isolation_keep_uplinks; // %
+    struct opt_strings known_sms;
     // metrics, remote_write, notify
     int metrics_compat;
     const char *remote_write_url, *remote_write_token_file, *remote_write_ca_file;
@@ -60,6 +65,16 @@ struct config {
     double sim_loss;
 };
 
+enum config_isolation {
+    CONFIG_ISOLATION_OFF,
+    CONFIG_ISOLATION_PROPOSE,
+    CONFIG_ISOLATION_AUTO,
+};
+enum config_isolation_hosts {
+    CONFIG_ISOLATION_HOSTS_NEVER,
+    CONFIG_ISOLATION_HOSTS_SPARE,
+    CONFIG_ISOLATION_HOSTS_ALL,
+};
 enum config_sim_state {
     CONFIG_SIM_FACTORY,
     CONFIG_SIM_FILE,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/tele.h"
+#include "daemon/watch.h"
 #include "fabric/topogen.h"
 #include "lib/arena.h"
 #include "lib/buf.h"
@@ -29,6 +30,7 @@ struct fab {
     struct mad_engine *engine;
     struct sm *sm;
     struct wire_tele *tele;   // NULL: counters are not collected
+    struct wire_watch *watch; // NULL: no alarms are kept
     struct findings findings; // of the file
     struct buf lft_file;
     uint64_t *roots;
@@ -68,12 +70,14 @@ static void on_event(void *arg, const struct sm_event *ev)
                                           });
     if (*f->env.api != NULL)
         api_event(*f->env.api, id);
+    wire_watch_event(f->watch, ev);
 }
 
 static void on_snapshot(void *arg)
 {
     struct fab *f = arg;
     wire_tele_snapshot(f->tele, f->sm);
+    wire_watch_look(f->watch);
     if (f->env.snapshot != NULL)
         f->env.snapshot(f->env.arg, f);
     if (*f->env.api != NULL)
@@ -288,11 +292,19 @@ static bool may_heal(int code)
     return code != -EPROTONOSUPPORT && code != -EACCES && code != -EPERM && code != -EINVAL;
 }
 
+static void on_counters(void *arg)
+{
+    const struct fab *f = arg;
+    wire_watch_swept(f->watch);
+}
+
 struct fab *fab_new(const struct fab_env *env, const struct config_fabric *c, bool once, struct err *e)
 {
     struct fab *f = fab_base(env, c);
     bool sim = c->simulate[0] != 0;
     f->tele = once ? NULL : wire_tele_new(&f->env, c, &f->api);
+    f->watch = once ? NULL : wire_watch_new(&f->env, c, &f->api);
+    wire_tele_on_swept(f->tele, on_counters, f);
     int rc = sim ? open_sim(f, e) : open_port(f, e);
 
     if (rc == 0)
@@ -312,6 +324,8 @@ void fab_free(struct fab *f)
         return;
     loop_timer_cancel(&f->retry);
     loop_unpost(f->env.loop, &f->reopen);
+    wire_watch_free(f->watch);
+    f->watch = NULL;
     close_all(f);
     wire_tele_free(f->tele);
     sim_free(f->sim);
@@ -338,6 +352,7 @@ void fab_reconfigure(struct fab *f, bool resweep)
     struct sm_opts o;
     if (f->sim != NULL)
         sim_set_loss(f->sim, f->env.config->sim_loss);
+    wire_watch_reconfigure(f->watch);
     if (f->sm == NULL)
         return;
     take_priority(f);

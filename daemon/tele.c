@@ -22,6 +22,8 @@ struct wire_tele {
     struct series_report report;
     char dir[400];
     struct tele *tele;
+    void (*swept)(void *arg); // NULL: nobody asks
+    void *swept_arg;
     int64_t cable_mtime;  // of the file that was read last, ns; 0: none
     unsigned cable_lines; // told of
 };
@@ -79,7 +81,10 @@ static void look_at_cables(struct wire_tele *w)
 
 static void on_swept(void *arg)
 {
-    look_at_cables(arg);
+    struct wire_tele *w = arg;
+    look_at_cables(w);
+    if (w->swept != NULL)
+        w->swept(w->swept_arg);
 }
 
 static void open_history(struct wire_tele *w)
@@ -120,6 +125,14 @@ struct wire_tele *wire_tele_new(const struct fab_env *env, const struct config_f
     w->api = api;
     open_history(w);
     return w;
+}
+
+void wire_tele_on_swept(struct wire_tele *w, void (*fn)(void *arg), void *arg)
+{
+    if (w == NULL)
+        return;
+    w->swept = fn;
+    w->swept_arg = arg;
 }
 
 void wire_tele_open(struct wire_tele *w, struct mad_engine *e)

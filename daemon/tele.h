@@ -13,6 +13,8 @@ struct wire_tele;
 struct wire_tele *wire_tele_new(const struct fab_env *env, const struct config_fabric *c,
                                 struct api_fabric *api);
 void wire_tele_free(struct wire_tele *w);
+// fn after each sweep, when everything is fed.
+void wire_tele_on_swept(struct wire_tele *w, void (*fn)(void *arg), void *arg);
 // The port is open.
 void wire_tele_open(struct wire_tele *w, struct mad_engine *e);
 void wire_tele_close(struct wire_tele *w); // the engine is gone

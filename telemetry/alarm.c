@@ -297,6 +297,7 @@ static bool take_report(struct alarm_rec *r, const struct alarm_report *p)
     r->own_advice = p->advice != NULL;
     memcpy(r->node_guid, p->node_guid, sizeof(r->node_guid));
     memcpy(r->port, p->port, sizeof(r->port));
+    r->source = p->source;
     return news;
 }
 
@@ -365,15 +366,21 @@ void alarm_clear(struct alarms *a, const char *fabric, const char *rule, const c
         gone(a, r);
 }
 
-void alarm_round(struct alarms *a, const char *fabric, const char *rule)
+void alarm_round_of(struct alarms *a, const char *fabric, const char *rule, uint8_t source)
 {
     for (struct alarm_rec *r = a->first; r; r = r->next) {
-        if (r->v.group || strcmp(r->v.rule->id, rule) != 0 || strcmp(r->v.fabric, fabric) != 0)
+        if (r->v.group || r->source != source || strcmp(r->v.rule->id, rule) != 0 ||
+            strcmp(r->v.fabric, fabric) != 0)
             continue;
         if (!r->seen && r->v.active)
             gone(a, r);
         r->seen = false;
     }
+}
+
+void alarm_round(struct alarms *a, const char *fabric, const char *rule)
+{
+    alarm_round_of(a, fabric, rule, 0);
 }
 
 // --- life ---

@@ -40,6 +40,7 @@ struct alarms;
 #define ALARM_GROUP_MIN 3u
 #define ALARM_STICKY_NS (600 * MONO_S)
 
+enum { ALARM_BY_WATCH = 1, ALARM_BY_EVENT = 2 };
 enum alarm_severity { ALARM_INFO, ALARM_MINOR, ALARM_MAJOR, ALARM_CRITICAL };
 const char *alarm_severity_name(enum alarm_severity s);
 
@@ -72,6 +73,7 @@ struct alarm_report { // strings are copied, cut at 2 KiB (evidence: 4 KiB, else
     const char *group;       // alarms with the same group and rule within a minute become one with a count
                              // ("0x<guid>" of the switch whose 64 links went), or NULL
     const char *group_place; // the group's name for people ("spine-05"); NULL: group
+    uint8_t source;          // who raises it, for alarm_round_of(): 0, or ALARM_BY_*
     const char *group2, *group2_place; // another one that it may belong to, whichever comes to three first
     uint64_t node_guid[2];             // both ends, 0 = none: what silences and windows look at
     uint8_t port[2];
@@ -131,7 +133,8 @@ void alarm_raise(struct alarms *a, const struct alarm_report *r); // also again,
 void alarm_clear(struct alarms *a, const char *fabric, const char *rule, const char *subject);
 // Everything of a fabric and rule that was not raised since the last call of this is cleared: for those who
 // look at everything each time.
-void alarm_round(struct alarms *a, const char *fabric, const char *rule);
+void alarm_round(struct alarms *a, const char *fabric, const char *rule); // of source 0
+void alarm_round_of(struct alarms *a, const char *fabric, const char *rule, uint8_t source);
 
 // Worst first, then the newest; groups instead of their members; one array of views. Borrowed.
 uint32_t alarms_list(const struct alarms *a, const struct alarm **ret);

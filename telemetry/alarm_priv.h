@@ -31,7 +31,8 @@ struct alarm_rec {
     int64_t cleared;  // loop time; while not active
     int64_t joined;   // loop time of the last member's joining
     int64_t restored; // loop time from which an alarm of an earlier run waits for somebody to raise it; -1
-    bool seen;        // raised since the last alarm_round()
+    uint8_t source;
+    bool seen; // raised since the last alarm_round()
     uint8_t untold;
     bool told;       // RAISED was told
     uint8_t dirty;   // 1: to be written within a minute, 2: soon

@@ -53,10 +53,9 @@ struct health_link *health_link_get(struct health *h, uint32_t slot)
     for (int e = 0; e < 2; e++)
         if (l->slot[e] != TELE_SLOT_NONE)
             h->port[l->slot[e]].link = l;
-    l->next = h->first;
-    if (l->next)
-        l->next->prev = l;
-    h->first = l;
+    l->prev = h->last;
+    *(l->prev ? &l->prev->next : &h->first) = l;
+    h->last = l;
     return l;
 }
 
@@ -71,8 +70,7 @@ static void link_free(struct health *h, struct health_link *l)
     for (unsigned r = 0; r < HEALTH_RULES; r++)
         free(l->verdict[r].reason);
     *(l->prev ? &l->prev->next : &h->first) = l->next;
-    if (l->next)
-        l->next->prev = l->prev;
+    *(l->next ? &l->next->prev : &h->last) = l->prev;
     free(l);
 }
 

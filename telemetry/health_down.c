@@ -283,48 +283,59 @@ static bool host_is_cut(struct health *h, const struct health_link *l)
     return false;
 }
 
-// Cables between the two switches: less than half of them are left.
-static bool trunk_is_thin(const struct health *h, const struct health_link *l)
+// Cables between the two switches: how many there are, and are up.
+static uint32_t trunk_of(const struct health *h, const struct health_link *l, uint32_t *ret_up)
 {
     uint32_t all = 0, up = 0;
     if (l->slot[1] == TELE_SLOT_NONE || !h->t->port[l->slot[0]].of_switch ||
         !h->t->port[l->slot[1]].of_switch)
-        return false;
+        return 0;
     uint64_t a = h->t->port[l->slot[0]].node_guid, b = h->t->port[l->slot[1]].node_guid;
     for (unsigned num = 1; num <= SWITCH_MAX_PORTS; num++) {
-        uint32_t s = tele_slot(h->t, a, (uint8_t)num),
-                 m = s != TELE_SLOT_NONE ? h->port[s].mate : TELE_SLOT_NONE;
+        uint32_t s = tele_slot(h->t, a, (uint8_t)num);
+        uint32_t m = s != TELE_SLOT_NONE && s < h->num ? h->port[s].mate : TELE_SLOT_NONE;
         if (m == TELE_SLOT_NONE || h->t->port[m].node_guid != b)
             continue;
         all++;
         up += h->port[s].up;
     }
-    return all > 1 && up * 2 < all;
+    *ret_up = up;
+    return all;
+}
+
+// Looked at once, when it is raised: what comes later changes nothing.
+static void first_look(struct health *h, struct health_link *l, struct health_finding *f)
+{
+    uint32_t up = 0, all = trunk_of(h, l, &up);
+    if (host_is_cut(h, l)) {
+        f->severity = ALARM_CRITICAL;
+        snprintf(f->reason, sizeof(f->reason), "down, and no other link of the host is up");
+    } else if (all > 1) {
+        f->severity = up * 2 < all ? ALARM_CRITICAL : f->severity;
+        snprintf(f->reason, sizeof(f->reason), "down; %u of %u cables between the two are left", up, all);
+    } else {
+        snprintf(f->reason, sizeof(f->reason), "down");
+    }
 }
 
 void down_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f)
 {
     const struct health_rule *rule = &health_rules[r];
+    const struct health_verdict *v = &l->verdict[r];
     int64_t since = l->down_since;
     f->seen_to = h->now;
     f->bad_at[0] = since ? h->now : h->port[l->slot[0]].up_at;
     if (!since || h->now - since < rule->level[0].window)
         return;
     f->level = 0;
-    f->severity = rule->level[0].severity;
-    if (r == RULE_L01 && l->verdict[r].level < 0) { // looked at once: later ones change nothing
-        if (host_is_cut(h, l) || trunk_is_thin(h, l))
-            f->severity = ALARM_CRITICAL;
-    } else if (r == RULE_L01) {
-        f->severity = l->verdict[r].severity;
-    }
-    int64_t s = (h->now - since) / HEALTH_S;
-    if (l->verdict[r].level < 0 || !l->verdict[r].reason)
-        snprintf(f->reason, sizeof(f->reason), "down for %llds%s", (long long)s,
-                 f->severity == ALARM_CRITICAL
-                     ? "; the host's last link, or less than half of the trunk is left"
-                     : "");
-    snprintf(f->evidence, sizeof(f->evidence), "{\"down_seconds\":%lld}", (long long)s);
+    f->severity = v->level < 0 ? rule->level[0].severity : v->severity;
+    if (v->level < 0 && r == RULE_L01)
+        first_look(h, l, f);
+    else if (v->level < 0)
+        snprintf(f->reason, sizeof(f->reason), "down for more than %lld min",
+                 (long long)(rule->level[0].window / HEALTH_MIN));
+    snprintf(f->evidence, sizeof(f->evidence), "{\"down_seconds\":%lld}",
+             (long long)((h->now - since) / HEALTH_S));
 }
 
 void flap_judge(struct health *h, struct health_link *l, struct health_finding *f)

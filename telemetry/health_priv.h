@@ -181,9 +181,9 @@ struct health {
     struct health_sink sink;
     struct health_port *port;
     uint32_t num;
-    struct health_link *first;
-    const struct tele_table *t;   // during a feed and health_link()
-    const struct fabric *slow_of; // snapshot that was looked at for L05
+    struct health_link *first, *last; // oldest first
+    const struct tele_table *t;       // during a feed and health_link()
+    const struct fabric *slow_of;     // snapshot that was looked at for L05
     uint64_t slow_generation;
     int64_t now, swept;
     uint32_t *host_up; // links that are up, by host; as of hosts_of
