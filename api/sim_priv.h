@@ -98,7 +98,7 @@ struct ask { // one request
     X("receiver", verb_receiver, "node share", "port", "a share of its link is 0 to 1",                      \
       "the host takes what arrives at this share of its link's rate; 0: not at all, no credits come back")   \
     X("errors", verb_errors, "node port",                                                                    \
-      "symbol ber recovery receive remote integrity overrun discard vl15",                                   \
+      "symbol ber raw_ber uncorrectable recovery receive remote integrity overrun discard vl15",                                   \
       "so many an hour cannot be",                                                                           \
       "errors come by chance, so many an hour on average (0: no more), in what the port receives; "          \
       "retraining is counted by both ends")                                                                  \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/sim_priv.h"
+#include "lib/buf.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 #include "sim/sim_flow.h"
@@ -231,13 +232,24 @@ static const struct {
     {"integrity", SIM_LOCAL_LINK_INTEGRITY_ERRORS, "integrity errors"},
     {"overrun", SIM_EXCESSIVE_BUFFER_OVERRUN_ERRORS, "buffer overruns"},
     {"discard", SIM_XMIT_DISCARDS, "discards"},
+    {"uncorrectable", SIM_FEC_UNCORRECTABLE_BLOCKS, "uncorrectable blocks"},
     {"vl15", SIM_VL15_DROPPED, "dropped management packets"},
 };
 
+static int set_ratio(struct ask *k, const char *field, const char *name,
+                     int (*set)(struct sim *s, uint64_t node_guid, unsigned port, double ber),
+                     struct buf *text)
+{
+    double ber = ask_number(k, field, 0);
+    if (!ask_given(k, field))
+        return 0;
+    buf_printf(text, "%s%s of %g", text->len ? ", " : "", name, ber);
+    return set(k->sim, k->at.guid, k->at.port, ber);
+}
+
 int verb_errors(struct ask *k)
 {
-    char text[300] = "";
-    size_t len = 0;
+    struct buf text = {0};
     int rc = 0;
 
     if (ask_given(k, "ber") && ask_given(k, "symbol"))
@@ -247,16 +259,15 @@ int verb_errors(struct ask *k)
         if (!ask_given(k, kinds[i].field))
             continue;
         rc = sim_errors(k->sim, k->at.guid, k->at.port, kinds[i].counter, rate);
-        len +=
-            (size_t)snprintf(text + len, sizeof(text) - len, "%s%g %s", len ? ", " : "", rate, kinds[i].name);
+        buf_printf(&text, "%s%g %s an hour", text.len ? ", " : "", rate, kinds[i].name);
     }
-    if (ask_given(k, "ber") && rc == 0) {
-        rc = sim_ber(k->sim, k->at.guid, k->at.port, ask_number(k, "ber", 0));
-        snprintf(text + len, sizeof(text) - len, "%sa bit error ratio of %g", len ? ", " : "",
-                 ask_number(k, "ber", 0));
-    }
-    if (text[0] == 0)
+    if (rc == 0)
+        rc = set_ratio(k, "ber", "a bit error ratio", sim_ber, &text);
+    if (rc == 0)
+        rc = set_ratio(k, "raw_ber", "a bit error ratio before correction", sim_raw_ber, &text);
+    if (text.len == 0)
         return err_set(&k->err, -EINVAL, k->at.text, "say which errors, and how many an hour");
-    ask_said(k, len > 0 ? "%s receives %s an hour" : "%s receives with %s", k->at.text, text);
+    ask_said(k, "%s receives with %s", k->at.text, text.data);
+    buf_done(&text);
     return rc;
 }

@@ -80,7 +80,8 @@ static const struct {
     {"receive", VALUE_RATE},         {"remote", VALUE_RATE},
     {"integrity", VALUE_RATE},       {"overrun", VALUE_RATE},
     {"discard", VALUE_RATE},         {"vl15", VALUE_RATE},
-    {"ber", VALUE_NUMBER},
+    {"ber", VALUE_NUMBER},           {"raw_ber", VALUE_NUMBER},
+    {"uncorrectable", VALUE_RATE},
 };
 
 // Which field an option gives; of "for" it depends on the verb.
@@ -122,6 +123,8 @@ static const struct {
     {"drain", "share", NULL},
     {"symbol", "symbol", NULL},
     {"ber", "ber", NULL},
+    {"raw-ber", "raw_ber", NULL},
+    {"uncorrectable", "uncorrectable", NULL},
     {"recovery", "recovery", NULL},
     {"receive", "receive", NULL},
     {"remote", "remote", NULL},

@@ -278,6 +278,9 @@ int sim_counter_get(const struct sim *s, uint64_t node_guid, unsigned port, enum
 int sim_errors(struct sim *s, uint64_t node_guid, unsigned port, enum sim_counter c, double per_hour);
 // Symbol errors by the bit error ratio that is left after correction, at the link's speed; up to 1e-3.
 int sim_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber);
+// The bit error ratio before correction: corrected symbols and blocks of PortExtendedSpeedsCounters, each
+// error in a block of its own.
+int sim_raw_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber);
 
 // What a node's performance agent has, as old and new devices differ. All of it is what a node starts with.
 struct sim_pma {

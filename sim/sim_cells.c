@@ -64,6 +64,19 @@ static int64_t next_slot(const struct cells *c, int64_t limit)
 
 static void start(struct cells *c, uint32_t l);
 
+static void lane_blocks(const struct cells *c, struct lane *la)
+{
+    if (c->net.lanes > 1 && la->ring != CELLS_NONE && la->credits == 0 && la->since < 0)
+        la->since = c->now;
+}
+
+static void lane_frees(const struct cells *c, struct lane *la)
+{
+    if (la->since >= 0)
+        la->waited += c->now - la->since;
+    la->since = -1;
+}
+
 static void ring_add(struct cells *c, uint32_t q)
 {
     struct queue *e = &c->queue[q];
@@ -79,6 +92,7 @@ static void ring_add(struct cells *c, uint32_t q)
         c->queue[la->ring].next_in_ring = q;
     }
     la->ring = q;
+    lane_blocks(c, la);
 }
 
 // Its first is taken out, or goes to the end of the line.
@@ -196,6 +210,7 @@ static void start(struct cells *c, uint32_t l)
         bool more;
         w->cell = take(c, w->queue, &more);
         ring_next(c, w->lane, w->queue, more);
+        lane_blocks(c, la);
         w->since = c->now;
         at(c, l, c->now + ticks(w->ticks_fp, &w->left_fp));
         return;
@@ -211,6 +226,7 @@ static void give_credit(struct cells *c, uint32_t lane)
     if (lane == CELLS_NONE)
         return;
     c->lane[lane].credits++;
+    lane_frees(c, &c->lane[lane]);
     if (c->lane[lane].ring != CELLS_NONE)
         start(c, lane / c->net.lanes);
 }
@@ -478,6 +494,11 @@ static void measure(struct cells *c)
         if (w->waiting || w->cell != CELLS_NONE)
             w->since = c->now;
     }
+    for (uint32_t i = 0; i < c->net.num_links * c->net.lanes; i++) {
+        struct lane *la = &c->lane[i];
+        la->waited = 0;
+        la->since = la->since >= 0 ? c->now : -1;
+    }
     for (uint32_t f = 0; f < c->net.num_flows; f++) {
         struct stream *s = &c->stream[f];
         s->done = s->born = 0;
@@ -612,7 +633,7 @@ static void make_wires(struct cells *c)
                                    .first_blame = CELLS_NONE};
         for (unsigned k = 0; k < c->net.lanes; k++)
             c->lane[l * c->net.lanes + k] =
-                (struct lane){.credits = c->net.buffer, .ring = CELLS_NONE, .fed = CELLS_NONE};
+                (struct lane){.credits = c->net.buffer, .ring = CELLS_NONE, .fed = CELLS_NONE, .since = -1};
     }
 }
 

@@ -227,6 +227,17 @@ void cells_result(struct cells *c, struct cells_use *ret_use, double *ret_delive
             ret_delivered[f] = 0;
 }
 
+double cells_lane_held(const struct cells *c, uint32_t link, unsigned lane)
+{
+    const struct lane *la = &c->lane[link * c->net.lanes + lane];
+    int64_t all = c->now - c->begin;
+    if (!c->measuring || all <= 0)
+        return 0;
+    if (c->net.lanes == 1)
+        return waits(c, link);
+    return (double)(la->waited + (la->since >= 0 ? c->now - la->since : 0)) / (double)all;
+}
+
 // --- for tests ---
 
 // Each lane's buffer holds what its credits say, counted from the other side.

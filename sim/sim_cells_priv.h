@@ -30,6 +30,8 @@ struct lane {
     uint32_t ring;  // last of the queues that have cells for it, circular
     uint32_t fed;   // first of the queues at its far end
     uint32_t moved; // cells of flows that choose
+    // Where there are several: time without credits while it has something, -1: it is not so now.
+    int64_t waited, since;
 };
 struct wire {                   // a link at work
     uint64_t ticks_fp, left_fp; // of a cell, 16 bits below the point; what the last one left over

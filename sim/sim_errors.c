@@ -18,6 +18,7 @@
 #define ONE_BY_ONE 4096 // that are expected since the last look
 #define RATE_MAX 1e12   // an hour
 #define BITS_PER_BYTE 8
+#define BER_MAX 1e-3
 
 struct sim_error {
     uint32_t port, next; // next of the port, NONE
@@ -87,9 +88,10 @@ static void set(struct sim *s, struct sim_port *p, enum sim_counter c, double pe
         s->error = xreallocarray(s->error, s->num_errors + 1, sizeof(*s->error));
         e = &s->error[s->num_errors];
         *e = (struct sim_error){.port = port_index(s, p), .next = p->errors, .counter = c, .since = s->now};
-        // a retraining is one event for both ends: the same times
+        // a retraining is one event for both ends: the same times; so is a corrected symbol for its block
+        unsigned kind = c == SIM_FEC_CORRECTABLE_BLOCKS ? SIM_FEC_CORRECTED_SYMBOLS : c;
         uint32_t key = c == SIM_LINK_ERROR_RECOVERY && p->peer < e->port ? p->peer : e->port;
-        rng_init(&e->rng, s->o.seed ^ hash_mix64((uint64_t)key << 8 | (unsigned)c));
+        rng_init(&e->rng, s->o.seed ^ hash_mix64((uint64_t)key << 8 | kind));
         e->due = exponential(&e->rng);
         p->errors = s->num_errors++;
     }
@@ -127,14 +129,26 @@ int sim_errors(struct sim *s, uint64_t node_guid, unsigned port, enum sim_counte
     return 0;
 }
 
-int sim_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber)
+static int set_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber, enum sim_counter a,
+                   enum sim_counter z)
 {
     struct sim_port *p;
     int rc = port_for(s, node_guid, port, &p);
     if (rc != 0)
         return rc;
-    if (!(ber >= 0 && ber <= 1e-3))
+    if (!(ber >= 0 && ber <= BER_MAX))
         return -EINVAL;
-    set(s, p, SIM_SYMBOL_ERRORS, 0, ber);
+    for (enum sim_counter c = a; c <= z; c++)
+        set(s, p, c, 0, ber);
     return 0;
+}
+
+int sim_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber)
+{
+    return set_ber(s, node_guid, port, ber, SIM_SYMBOL_ERRORS, SIM_SYMBOL_ERRORS);
+}
+
+int sim_raw_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber)
+{
+    return set_ber(s, node_guid, port, ber, SIM_FEC_CORRECTED_SYMBOLS, SIM_FEC_CORRECTABLE_BLOCKS);
 }

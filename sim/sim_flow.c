@@ -59,6 +59,19 @@ static bool moves(const struct flow_dir *d)
     return d->words > 0 || d->ticks > 0 || d->discards > 0 || d->unrouted > 0;
 }
 
+static void count_lanes(struct sim *s, struct sim_port *p, double t, uint64_t ticks)
+{
+    const struct sim_flows *x = s->flows;
+    size_t i = (size_t)port_index(s, p) * x->lanes;
+    if (!x->lane_ticks && ticks > 0)
+        pma_vl_wait(p, 0, ticks);
+    for (unsigned k = 0; x->lane_ticks && k < x->lanes; k++) {
+        uint64_t n = whole(x->lane_ticks[i + k], t, &x->lane_left[i + k]);
+        if (n > 0)
+            pma_vl_wait(p, k, n);
+    }
+}
+
 // The direction out of p, up to now.
 static void count(struct sim *s, struct sim_port *p)
 {
@@ -72,8 +85,13 @@ static void count(struct sim *s, struct sim_port *p)
     p->counter[SIM_XMIT_DATA] += words;
     p->counter[SIM_XMIT_PKTS] += packets;
     p->counter[SIM_UNICAST_XMIT_PKTS] += packets;
-    p->counter[SIM_XMIT_WAIT] += whole(d->ticks, t, &d->left[2]);
-    p->counter[SIM_XMIT_DISCARDS] += whole(d->discards, t, &d->left[3]);
+    uint64_t ticks = whole(d->ticks, t, &d->left[2]), late = whole(d->hoq, t, &d->left[5]);
+    p->counter[SIM_XMIT_WAIT] += ticks;
+    count_lanes(s, p, t, ticks);
+    uint64_t away = whole(d->discards - d->hoq, t, &d->left[3]); // nothing is there any more
+    p->counter[SIM_XMIT_DISCARDS] += late + away;
+    p->counter[SIM_SW_HOQ_LIFETIME_LIMIT_DISCARDS] += late;
+    p->counter[SIM_INACTIVE_DISCARDS] += away;
     if (!z)
         return;
     z->counter[SIM_RCV_DATA] += words;
@@ -125,6 +143,28 @@ static void set_rates(struct sim *s, uint32_t i, const struct flow_net *n, const
     d->ticks = up ? u->held * port_bytes_s(p) / 8 : 0;
     d->unrouted = up && p->peer != NONE && is_switch(node_of(s, peer_of(s, p))) ? u->unrouted * packets : 0;
     d->discards = u->discarded * packets;
+    d->hoq = up ? d->discards : 0;
+}
+
+// How long each lane waits, where there are several.
+static void set_lanes(struct sim *s, const struct flow_net *n)
+{
+    struct sim_flows *x = s->flows;
+    free(x->lane_ticks);
+    free(x->lane_left);
+    x->lane_ticks = x->lane_left = NULL;
+    x->lanes = n->lanes;
+    if (n->lanes == 1 || (n->before && n->before->lanes != n->lanes))
+        return;
+    x->lane_ticks = xcalloc((size_t)s->num_ports * n->lanes + 1, sizeof(*x->lane_ticks));
+    x->lane_left = xcalloc((size_t)s->num_ports * n->lanes + 1, sizeof(*x->lane_left));
+    for (uint32_t i = 0; i < s->num_ports; i++)
+        for (unsigned k = 0; k < n->lanes; k++) {
+            double held = cells_lane_held(n->cells, i, k);
+            if (n->before)
+                held = n->share * cells_lane_held(n->before->cells, i, k) + (1 - n->share) * held;
+            x->lane_ticks[(size_t)i * n->lanes + k] = held * port_bytes_s(&s->port[i]) / 8;
+        }
 }
 
 static void sum_patterns(struct sim *s, const struct flow_net *n, const double *delivered)
@@ -159,6 +199,7 @@ static void ended(struct sim *s)
     hoq_mix(s, n);
     for (uint32_t i = 0; i < s->num_ports; i++)
         set_rates(s, i, n, &n->use[i]);
+    set_lanes(s, n);
     sum_patterns(s, n, n->delivered);
     memcpy(s->flows->use, n->use, s->num_ports * sizeof(*n->use));
     s->flows->packet = n->packet;
@@ -378,6 +419,8 @@ void flows_free(struct sim *s)
     free(x->drain);
     free(x->dir);
     free(x->use);
+    free(x->lane_ticks);
+    free(x->lane_left);
     free(x);
     s->flows = NULL;
 }

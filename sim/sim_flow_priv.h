@@ -31,8 +31,9 @@ struct pattern {
 
 struct flow_dir { // what leaves a port, a second
     double words, packets, ticks, discards;
+    double hoq;      // of the discards: those that waited too long
     double unrouted; // packets that arrive at its peer and go nowhere
-    double left[5];  // below one of each
+    double left[6];  // below one of each
     int64_t since;   // counters are right as of then
 };
 
@@ -63,7 +64,10 @@ struct sim_flows {
     float *drain;          // by port index; NULL: all take everything
     struct flow_dir *dir;  // by port index
     struct cells_use *use; // of the last steady state, by port index
-    struct flow_net *net;  // being worked out, NULL
+    double *lane_ticks;    // [port * lanes + lane] a second; NULL: as the port's, on lane 0
+    double *lane_left;     // below one of each
+    unsigned lanes;
+    struct flow_net *net; // being worked out, NULL
     bool dirty, scheduled;
     sim_level_fn *level; // may be NULL
     void *level_arg;

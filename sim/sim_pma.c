@@ -105,8 +105,13 @@ int sim_vl_wait_add(struct sim *s, uint64_t node_guid, unsigned port, unsigned v
         return -ENOENT;
     if (vl > 15)
         return -EINVAL;
-    pma_port(p)->vl_wait[vl] += ticks;
+    pma_vl_wait(p, vl, ticks);
     return 0;
+}
+
+void pma_vl_wait(struct sim_port *p, unsigned vl, uint64_t ticks)
+{
+    pma_port(p)->vl_wait[vl] += ticks;
 }
 
 #define ALL_CLASSIC 16 // CounterSelect bits of PortCounters

@@ -421,6 +421,7 @@ void link_trained(struct sim *s, struct sim_port *p);
 void port_saw_traffic(struct sim *s, struct sim_port *p); // ARMED becomes ACTIVE
 
 // --- sim_pma.c ---
+void pma_vl_wait(struct sim_port *p, unsigned vl, uint64_t ticks); // part of what a lane shows
 bool pma_process(struct sim *s, struct flight *f, uint16_t *ret_status); // as sma_process()
 void pma_free(struct sim *s);
 

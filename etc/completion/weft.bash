@@ -66,7 +66,7 @@ _weft() {
         ["sim sm"]="--priority --state --sm-key --sm-guid --frozen --silent --quiet --poll --misses"
         ["sim traffic"]="--hosts --receivers --load --shift --fan --level --window --on --off --seed --as"
         ["sim receiver"]="--drain --drain"
-        ["sim errors"]="--symbol --ber --recovery --receive --remote --integrity --overrun --discard --vl15"
+        ["sim errors"]="--symbol --ber --raw-ber --uncorrectable --recovery --receive --remote --integrity --overrun --discard --vl15"
         ["sim play"]="--check"
         ["sim loss"]=""
         ["mad"]="--watch --limit"
@@ -132,6 +132,8 @@ _weft() {
     --drain) COMPREPLY=(); return ;;
     --symbol) COMPREPLY=(); return ;;
     --ber) COMPREPLY=(); return ;;
+    --raw-ber) COMPREPLY=(); return ;;
+    --uncorrectable) COMPREPLY=(); return ;;
     --recovery) COMPREPLY=(); return ;;
     --receive) COMPREPLY=(); return ;;
     --remote) COMPREPLY=(); return ;;
@@ -144,7 +146,7 @@ _weft() {
         w=${COMP_WORDS[i]}
         if [ -n "$skip" ]; then skip=; continue; fi
         case $w in
-        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --drain | --symbol | --ber | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15) skip=1 ;;
+        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --drain | --symbol | --ber | --raw-ber | --uncorrectable | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15) skip=1 ;;
         -*) ;;
         *) words+=("$w") ;;
         esac

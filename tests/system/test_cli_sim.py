@@ -71,11 +71,12 @@ VERBS = [
     (("receiver", "gpu-0003:3", "--drain", "20%"), "the host at gpu-0003 mlx5_3[1] takes 20 % of what its link carries"),
     (("receiver", "gpu-0003:3", "--drain", "1"), "the host at gpu-0003 mlx5_3[1] takes all that arrives"),
     (("errors", f"{LEAF}[3]", "--symbol", "3/min", "--recovery=2", "--receive", "1/s", "--remote=1/d", "--integrity", "0", "--overrun", "0", "--discard", "0", "--vl15", "0"),
-     f"{LEAF}[3] receives 180 symbol errors, 2 recoveries, 3600 receive errors, 0.0416667 remote physical errors, 0 integrity errors, 0 buffer overruns, 0 discards, "
-     "0 dropped management packets an hour"),
-    (("errors", f"{LEAF}[3]", "--ber", "1e-13"), f"{LEAF}[3] receives with a bit error ratio of 1e-13"),
+     f"{LEAF}[3] receives with 180 symbol errors an hour, 2 recoveries an hour, 3600 receive errors an hour, 0.0416667 remote physical errors an hour, "
+     "0 integrity errors an hour, 0 buffer overruns an hour, 0 discards an hour, 0 dropped management packets an hour"),
+    (("errors", f"{LEAF}[3]", "--ber", "1e-13", "--raw-ber", "1e-8", "--uncorrectable", "1/h"),
+     f"{LEAF}[3] receives with 1 uncorrectable blocks an hour, a bit error ratio of 1e-13, a bit error ratio before correction of 1e-08"),
     (("errors", f"{LEAF}[3]", "--symbol", "0", "--recovery", "0", "--receive=0", "--remote=0"),
-     f"{LEAF}[3] receives 0 symbol errors, 0 recoveries, 0 receive errors, 0 remote physical errors an hour"),
+     f"{LEAF}[3] receives with 0 symbol errors an hour, 0 recoveries an hour, 0 receive errors an hour, 0 remote physical errors an hour"),
     (("loss", "1%"), "1 % of all datagrams are lost, at every device"),
     (("loss", "0"), "no datagrams are lost"),
 ]
@@ -148,9 +149,9 @@ def test_show(d):
     assert js(d.weft("sim", "show", "-o", "json"))["managers"][0]["priority"] == 1
     # The manager hears of it and says so.
     seen = r"^  other SM standby, priority 1: ranks below weft \(8\), gpu-0007 mlx5_7\[1\], LID \d+, 0x[0-9a-f]{16}, heard \d+ s ago$"
-    wait_for(lambda: re.search(seen, ok(d.weft("status")), re.M), "other SM")
+    wait_for(lambda: re.search(seen, d.weft("status").out, re.M), "other SM")
     ok(d.weft("sim", "sm", "remove", "gpu-0007 mlx5_7"))
-    wait_for(lambda: "other SM" not in ok(d.weft("status")), "other SM gone")
+    wait_for(lambda: "other SM" not in d.weft("status").out, "other SM gone")
     assert js(d.weft("sim", "show", "-o", "json"))["managers"] == []
 
 
@@ -172,7 +173,7 @@ def test_play(d, tmp_path):
     f = tmp_path / "day"
     f.write_text("# a day\n\n0 traffic ring --load 50% --as 'all reduce' # begins\n+10ms traffic list\n0.1s traffic stop\n")
     out = ok(d.weft("sim", "play", str(f)))
-    assert re.match(r"00:00:00  traffic \d+: all reduce, 64 senders, 64 flows\n00:00:00  \n *ID +TRAFFIC", out), out
+    assert re.match(r"00:00:00  traffic \d+: all reduce, 64 senders, 64 flows\n00:00:00\n *ID +TRAFFIC", out), out
     assert out.endswith("00:00:00  all traffic has ended\n"), out
     assert ok(d.weft("sim", "play", str(f), "--check")) == "3 lines, 0.1 s\n"
     for text, said in (("soon traffic stop\n", f'{f}:1: "soon" is not a time'), ("1s link\n", f"{f}:1: "), ("2s traffic stop\n1s traffic stop\n", f"{f}:2: it comes before"),

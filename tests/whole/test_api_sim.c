@@ -532,7 +532,8 @@ static void test_errors(void **state)
     uint64_t far = fabric_node(f, peer->node)->guid;
     (void)state;
     act("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"symbol\": 3600, \"recovery\": 360, \"vl15\": 1}",
-        "receives 3600 symbol errors, 360 recoveries, 1 dropped management packets an hour");
+        "receives with 3600 symbol errors an hour, 360 recoveries an hour, 1 dropped management packets an "
+        "hour");
     rig_run(&env.rig, 100 * MONO_S);
     assert_int_equal(sim_counter_get(env.rig.sim, leaf, 3, SIM_SYMBOL_ERRORS, &v), 0);
     assert_true(v > 50 && v < 150);
@@ -541,8 +542,9 @@ static void test_errors(void **state)
     assert_int_equal(sim_counter_get(env.rig.sim, leaf, 3, SIM_LINK_ERROR_RECOVERY, &v), 0);
     assert_int_equal(sim_counter_get(env.rig.sim, far, peer->num, SIM_LINK_ERROR_RECOVERY, &z), 0);
     assert_true(v == z && v > 0);
-    act("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"ber\": 1e-13, \"recovery\": 0, \"vl15\": 0}",
-        "ratio of 1e-13");
+    act("{\"verb\": \"errors\", \"node\": \"" LEAF
+        "[3]\", \"ber\": 1e-13, \"raw_ber\": 1e-8, \"uncorrectable\": 1, \"recovery\": 0, \"vl15\": 0}",
+        "ratio of 1e-13, a bit error ratio before correction of 1e-08");
     act("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"ber\": 0}", "ratio of 0");
     refused("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\"}", 400, "say which errors");
     refused("{\"verb\": \"errors\", \"node\": \"" LEAF "[3]\", \"ber\": 0.5}", 400, "ber");

@@ -64,6 +64,11 @@ static void a_bit_error_ratio_at_the_links_speed(void **state)
     flow_rig_run(&rig, 3600 * MONO_S);
     double n = (double)counter(leaf, port, SIM_SYMBOL_ERRORS);
     assert_true(fabs(n - 720) < 5 * sqrt(720));
+    assert_int_equal(sim_raw_ber(rig.s, leaf, port, 1e-8), 0);
+    flow_rig_run(&rig, 10 * MONO_S);
+    n = (double)counter(leaf, port, SIM_FEC_CORRECTED_SYMBOLS);
+    assert_true(fabs(n - 20000) < 5 * sqrt(20000));
+    assert_int_equal(counter(leaf, port, SIM_FEC_CORRECTABLE_BLOCKS), (uint64_t)n);
 }
 
 static void both_ends_count_a_retraining(void **state)

@@ -158,6 +158,42 @@ static void stalled_lanes_let_others_through(void **state)
     NEAR(w.held, 7.0 / 15, 0.02);
     NEAR(w.used, 8.0 / 15, 0.02);
     assert_true(w.root_guid == e.far_leaf && w.root_port == e.far_port);
+    uint64_t late = counter(e.far_leaf, e.far_port, SIM_SW_HOQ_LIFETIME_LIMIT_DISCARDS);
+    rig_run(&rig, MONO_S);
+    late = counter(e.far_leaf, e.far_port, SIM_SW_HOQ_LIFETIME_LIMIT_DISCARDS) - late;
+    NEAR((double)late, v.discards_s, 0.01 * v.discards_s);
+}
+
+// Level 0 to a host that takes nothing, level 1 to another: only lane 0 waits.
+static void each_lane_waits_for_itself(void **state)
+{
+    uint64_t port[64], node[64], to;
+    uint8_t data[MAD_PM_DATA_SIZE] = {0};
+    unsigned n = hosts(port, node), k = port[0] == rig.port.port_guid ? 1 : 0;
+    struct sim_flow_view v;
+    assert_int_equal(sim_receiver(rig.s, e.host, 1, 0), 0);
+    to = port[n / 2];
+    struct sim_flow_spec d = {.pattern = SIM_FLOW_PAIRS,
+                              .host = &port[k],
+                              .num_hosts = 1,
+                              .receiver = &e.host_port_guid,
+                              .num_receivers = 1};
+    assert_int_equal(sim_flow_start(rig.s, &d, NULL), 0);
+    d.receiver = &to;
+    d.sl_given = true;
+    d.sl = 1;
+    assert_int_equal(sim_flow_start(rig.s, &d, NULL), 0);
+    assert_int_equal(sim_flow_view(rig.s, node[k], 1, &v), 0);
+    assert_true(v.used > 0.97 && v.held < 0.02); // lane 1 has all of the link
+    rig_run(&rig, MONO_S);
+    mad_port_vl_xmit_wait_counters_encode(&(struct mad_port_vl_xmit_wait_counters){.port_select = 1}, data);
+    assert_int_equal(rig_pma(&rig, rig_lid_of(&rig, node[k]), MAD_METHOD_GET,
+                             MAD_PM_ATTR_PORT_VL_XMIT_WAIT_COUNTERS, data),
+                     0);
+    struct mad_port_vl_xmit_wait_counters c;
+    mad_port_vl_xmit_wait_counters_decode(data, &c);
+    assert_int_equal(c.port_vl_xmit_wait[0], 0xffff);
+    assert_int_equal(c.port_vl_xmit_wait[1], 0);
 }
 
 static void a_slow_cable_is_named(void **state)
@@ -212,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(counters_move_in_time, setup, teardown),
         cmocka_unit_test_setup_teardown(waits_are_ticks_of_eight_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(stalled_lanes_let_others_through, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_lane_waits_for_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(a_slow_cable_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(counters_are_read_and_cleared_by_mads, setup, teardown),
     };

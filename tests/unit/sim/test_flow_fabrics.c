@@ -193,6 +193,7 @@ static void what_does_not_arrive_is_counted(void **state)
     assert_int_equal(counter(leaf, port, SIM_XMIT_DATA), sent); // from that moment on
     assert_int_equal(counter(dead, 1, SIM_RCV_DATA), sent);
     NEAR(counter(leaf, port, SIM_XMIT_DISCARDS), 0.5 * BPS / 4134, 0.02 * 0.5 * BPS / 4134);
+    assert_int_equal(counter(leaf, port, SIM_INACTIVE_DISCARDS), counter(leaf, port, SIM_XMIT_DISCARDS));
     // cabled again and ACTIVE it goes on; no manager here, so nobody makes it so
     struct sim_flow_info i;
     assert_int_equal(sim_flow_list(rig.s, 0, &i), 0);
