@@ -21,7 +21,6 @@
     30720u // of a scan, which is what the store decodes at once; at most some megabytes of requests
 #define CURSOR_SIZE 256u
 #define CURSOR_NAME "remote-write-cursor"
-#define CAREFUL 64u // requests after a start that may have arrived before
 #define BEHIND (300 * MONO_S)
 #define TELL_AFTER 3u // tries
 #define BACKOFF_FIRST (500 * MONO_MS)
@@ -49,6 +48,7 @@ struct remote_write {
     int64_t pending_ms; // time of the oldest sample that is to be sent; 0 = none is known
     char save[CURSOR_SIZE + 64];
     bool save_due;
+    uint64_t saves_asked, saving, saves_done; // that the thread waits for
     bool tell[TOLD_KINDS];
     char tell_text[TOLD_KINDS][200];
 
@@ -60,17 +60,17 @@ struct remote_write {
     // the thread's
     struct series_reader *reader;
     char cursor[CURSOR_SIZE];
-    // What is through of the scan behind the cursor: see struct write_batch.
-    int64_t before_ms, window_ms;
-    uint32_t series_done;
-    bool at_cursor;                             // there is a cursor
+    bool at_cursor;       // there is one
+    bool fixed;           // it names a window, whose end does not move any more
+    unsigned done;        // batches of its scan that are through
+    bool careful;         // … as far as an earlier run has noted: others may have arrived as well
+    uint32_t last_series; // of the scan that runs
     const struct fabric *names_f, *names_known; // that names are of; references
     const struct tele_names *names;
     struct write_labels labels;
     struct write_maker maker;
-    struct buf plain, part, block;
     struct rng rng;
-    unsigned careful, tries;
+    unsigned tries;
     bool told_failing;
     int64_t refused_told_ns;
 };
@@ -137,14 +137,19 @@ static void note_refused(struct remote_write *w, uint32_t samples, bool had, con
     w->refused_told_ns = now_ns();
 }
 
-static void note_cursor(struct remote_write *w)
+// Where to go on, to be saved; wait: until it is durable, or was tried in vain. False: stop.
+static bool note_cursor(struct remote_write *w, bool wait)
 {
     pthread_mutex_lock(&w->lock);
-    snprintf(w->save, sizeof(w->save), "%s\n%lld %lld %u", w->cursor, (long long)w->before_ms,
-             (long long)w->window_ms, w->series_done);
+    snprintf(w->save, sizeof(w->save), "%s\n%u", w->cursor, w->done);
     w->save_due = true;
-    pthread_mutex_unlock(&w->lock);
+    uint64_t turn = wait && w->db != NULL ? ++w->saves_asked : 0;
     loop_waker_signal(w->waker);
+    while (!w->stop && w->saves_done < turn)
+        pthread_cond_wait(&w->cond, &w->lock);
+    bool go = !w->stop;
+    pthread_mutex_unlock(&w->lock);
+    return go;
 }
 
 static void note_pending(struct remote_write *w, int64_t first_ms)
@@ -240,51 +245,15 @@ static bool send_block(struct remote_write *w, const struct buf *block, uint32_t
     }
 }
 
-// The receiver may have had some of it: in order of time, so that it takes what it has not had.
-static bool send_apart(struct remote_write *w, const struct write_batch *b)
-{
-    struct http_answer a;
-    int64_t *t = NULL;
-    bool unsure = true, go = true;
-    size_t n = rw_uncompress(&b->block, &w->plain) == 0 ? rw_times(&w->plain, &t) : 0;
-
-    for (size_t i = 0; go && i < n; i++) {
-        uint32_t samples = rw_at(&w->plain, t[i], &w->part);
-        if (rw_compress(&w->part, &w->block) != 0)
-            continue;
-        go = send_block(w, &w->block, samples, &unsure, &a);
-        if (go && a.outcome == HTTP_REFUSED)
-            note_refused(w, samples, true, a.text);
-    }
-    free(t);
-    return go;
-}
-
 static bool send_batch(struct remote_write *w, const struct write_batch *b)
 {
     struct http_answer a;
-    bool unsure = w->careful > 0;
+    bool unsure = w->careful;
 
-    if (w->careful > 0)
-        w->careful--;
     if (!send_block(w, &b->block, b->samples, &unsure, &a))
         return false;
-    if (a.outcome != HTTP_REFUSED)
-        return true;
-    if (unsure && b->first_ms != b->last_ms)
-        return send_apart(w, b);
-    note_refused(w, b->samples, unsure, a.text);
-    return true;
-}
-
-static bool on_point(void *arg, const struct series_point *p)
-{
-    struct remote_write *w = arg;
-    if (p->at_ms <= w->before_ms || (p->at_ms <= w->window_ms && p->series < w->series_done))
-        return true;
-    if (p->series >= w->names->num)
-        make_names(w);
-    write_maker_point(&w->maker, p);
+    if (a.outcome == HTTP_REFUSED)
+        note_refused(w, b->samples, unsure, a.text);
     return true;
 }
 
@@ -294,17 +263,76 @@ static bool send_all(struct remote_write *w)
     pthread_mutex_lock(&w->lock);
     w->status.unnamed += m->unnamed;
     pthread_mutex_unlock(&w->lock);
-    for (unsigned i = 0; i < m->num; i++) {
+    if (m->num == 0 || !note_cursor(w, true))
+        return m->num == 0;
+    for (unsigned i = w->done; i < m->num; i++) {
         note_pending(w, m->batch[i].first_ms);
-        const struct write_batch *b = &m->batch[i];
-        if (!send_batch(w, b))
+        if (!send_batch(w, &m->batch[i]))
             return false;
-        w->before_ms = b->before_ms;
-        w->window_ms = b->window_ms;
-        w->series_done = b->series_done;
-        note_cursor(w);
+        w->done = i + 1;
+        note_cursor(w, false);
     }
     return true;
+}
+
+// --- scanning ---
+
+static bool stop_at_once(void *arg, const struct series_point *p)
+{
+    (void)arg;
+    (void)p;
+    return false;
+}
+
+// Up to the end of a window.
+static bool on_point(void *arg, const struct series_point *p)
+{
+    struct remote_write *w = arg;
+    if (p->series < w->last_series)
+        return false;
+    w->last_series = p->series;
+    if (p->series >= w->names->num)
+        make_names(w);
+    write_maker_point(&w->maker, p);
+    return true;
+}
+
+static bool scan_failed(struct remote_write *w, const struct err *e)
+{
+    note_failed(w, e->text);
+    series_reader_free(w->reader);
+    w->reader = NULL;
+    return false;
+}
+
+// A reader and a cursor whose window is fixed; false: nothing is new.
+static bool begin_scan(struct remote_write *w, struct err *e)
+{
+    char next[CURSOR_SIZE] = "";
+    if (w->reader == NULL)
+        w->reader = series_reader_new(w->dir, e);
+    if (w->reader == NULL)
+        return false;
+    if (!w->at_cursor && series_scan_begin(w->reader, wall_now_ns() / MONO_MS - w->backfill_ns / MONO_MS,
+                                           w->cursor, sizeof(w->cursor), e) != 0)
+        return false;
+    w->at_cursor = true;
+    if (w->fixed)
+        return true;
+    long n = series_scan(w->reader, w->cursor, 1, stop_at_once, NULL, next, sizeof(next), e);
+    if (n <= 0)
+        return false;
+    memcpy(w->cursor, next, sizeof(next));
+    w->fixed = true;
+    return true;
+}
+
+static void end_scan(struct remote_write *w, const char *next)
+{
+    snprintf(w->cursor, sizeof(w->cursor), "%s", next);
+    w->done = 0;
+    w->fixed = w->careful = false;
+    note_cursor(w, false);
 }
 
 // One scan and what it found. False: nothing more for now, or stop.
@@ -313,38 +341,20 @@ static bool scan(struct remote_write *w)
     char next[CURSOR_SIZE] = "";
     struct err e = {0};
 
-    if (w->reader == NULL)
-        w->reader = series_reader_new(w->dir, &e);
-    if (w->reader == NULL) {
-        note_failed(w, e.text);
-        return false;
+    if (!begin_scan(w, &e)) {
+        note_pending(w, 0);
+        return e.code != 0 ? scan_failed(w, &e) : false;
     }
-    if (!w->at_cursor && series_scan_begin(w->reader, wall_now_ns() / MONO_MS - w->backfill_ns / MONO_MS,
-                                           w->cursor, sizeof(w->cursor), &e) != 0) {
-        note_failed(w, e.text);
-        return false;
-    }
-    w->at_cursor = true;
     look_at_names(w);
     write_maker_clear(&w->maker);
-    long n = series_scan(w->reader, w->cursor, POINTS, on_point, w, next, sizeof(next), &e);
+    w->last_series = 0;
+    if (series_scan(w->reader, w->cursor, POINTS, on_point, w, next, sizeof(next), &e) < 0)
+        return scan_failed(w, &e);
     write_maker_end(&w->maker);
-    if (n < 0) {
-        note_failed(w, e.text);
-        series_reader_free(w->reader);
-        w->reader = NULL;
-        return false;
-    }
     if (!send_all(w))
         return false;
-    if (strcmp(next, w->cursor) != 0) {
-        memcpy(w->cursor, next, sizeof(next));
-        w->before_ms = w->window_ms = w->series_done = 0;
-        note_cursor(w);
-    }
-    if (n == 0)
-        note_pending(w, 0);
-    return n > 0;
+    end_scan(w, next);
+    return true;
 }
 
 static void *thread_main(void *arg)
@@ -361,6 +371,21 @@ static void *thread_main(void *arg)
 
 // --- the loop's side ---
 
+static void save(void *arg);
+
+static void saved(void *arg, int status)
+{
+    struct remote_write *w = arg;
+    (void)status; // it is tried again by itself, and there is nothing else to do
+    pthread_mutex_lock(&w->lock);
+    w->saves_done = w->saving;
+    bool more = w->saves_asked > w->saves_done;
+    pthread_cond_broadcast(&w->cond);
+    pthread_mutex_unlock(&w->lock);
+    if (more)
+        save(w);
+}
+
 static void save(void *arg)
 {
     struct remote_write *w = arg;
@@ -368,12 +393,14 @@ static void save(void *arg)
 
     loop_timer_cancel(&w->save_timer);
     pthread_mutex_lock(&w->lock);
-    bool due = w->save_due;
+    bool due = w->save_due, wait = w->saves_asked > w->saves_done && w->saving <= w->saves_done;
     memcpy(text, w->save, sizeof(text));
     w->save_due = false;
+    if (wait)
+        w->saving = w->saves_asked;
     pthread_mutex_unlock(&w->lock);
     if (due && w->db != NULL)
-        db_blob_put(w->db, w->fabric, CURSOR_NAME, text, strlen(text), NULL, NULL);
+        db_blob_put(w->db, w->fabric, CURSOR_NAME, text, strlen(text), wait ? saved : NULL, w);
 }
 
 static void on_wake(void *arg)
@@ -389,12 +416,14 @@ static void on_wake(void *arg)
     memcpy(due, w->tell, sizeof(due));
     memcpy(text, w->tell_text, sizeof(text));
     memset(w->tell, 0, sizeof(w->tell));
-    bool save_due = w->save_due;
+    bool save_due = w->save_due, waits = w->saves_asked > w->saving;
     pthread_mutex_unlock(&w->lock);
     for (unsigned k = 0; k < TOLD_KINDS; k++)
         if (due[k] && w->cb.event != NULL)
             w->cb.event(w->cb.arg, kind[k], severity[k], text[k]);
-    if (save_due && !loop_timer_pending(&w->save_timer))
+    if (save_due && waits)
+        save(w);
+    else if (save_due && !loop_timer_pending(&w->save_timer))
         loop_timer_after(&w->save_timer, MONO_S);
 }
 
@@ -451,16 +480,11 @@ static void load_cursor(struct remote_write *w)
     if (w->db == NULL || db_blob_get(w->db, w->fabric, CURSOR_NAME, &p, &n) != 0)
         return;
     char *text = p, *end = strchr(text, '\n');
-    long long before, window;
-    unsigned series;
-    if (end != NULL && end - text < (long)sizeof(w->cursor) &&
-        sscanf(end, "%lld %lld %u", &before, &window, &series) == 3) {
+    unsigned done;
+    if (end != NULL && end - text < (long)sizeof(w->cursor) && sscanf(end, "%u", &done) == 1) {
         memcpy(w->cursor, text, (size_t)(end - text));
-        w->before_ms = before;
-        w->window_ms = window;
-        w->series_done = series;
-        w->at_cursor = true;
-        w->careful = CAREFUL;
+        w->done = done;
+        w->at_cursor = w->careful = true;
     }
     free(p);
 }
@@ -533,9 +557,6 @@ static void free_all(struct remote_write *w)
     tele_names_unref(w->names);
     write_labels_done(&w->labels);
     write_maker_done(&w->maker);
-    buf_done(&w->plain);
-    buf_done(&w->part);
-    buf_done(&w->block);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->cond);
     free(w->fabric);
@@ -589,6 +610,9 @@ void remote_write_free(struct remote_write *w)
     pthread_mutex_unlock(&w->lock);
     http_post_abort(w->http);
     pthread_join(w->thread, NULL);
+    if (w->db != NULL)
+        db_cancel(w->db, w);
+    w->saving = w->saves_asked;
     save(w);
     loop_timer_cancel(&w->look_timer);
     loop_waker_free(w->waker);

@@ -8,10 +8,10 @@
 // a receiver answers with 4xx (429 and 408 apart) is dropped, counted and told once; everything else is tried
 // again, after half a second first and half a minute at most, or when Retry-After says so.
 //
-// The cursor moves when a request is taken, and is kept in meta.db once a second. So a request is sent twice
-// only where its answer was lost; after a crash that holds for those of the last second. A receiver that
-// refuses samples it has had (Prometheus: "out of order") is then sent the request again, one point in time
-// after the other, so that what it has not had gets through.
+// Before the first request of a scan is sent, the scan's cursor is made durable in meta.db, and how far it
+// got follows once a second. The same cursor gives the same requests again; so a request is sent twice only
+// where its answer was lost, or after a crash those of the last second, and then as it was before. A receiver
+// that refuses what it has had (Prometheus: "out of order") does so for the whole of it.
 //
 // Names and labels are those of /metrics. Ports that neither the fabric nor the blueprint knows are left out
 // and counted.

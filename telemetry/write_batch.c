@@ -80,7 +80,6 @@ void write_maker_clear(struct write_maker *m)
     m->raw_samples = m->run = 0;
     m->seen = 0;
     m->series = NO_SERIES;
-    m->before_ms = m->window_ms = 0;
     buf_clear(&m->raw);
 }
 
@@ -92,20 +91,14 @@ void write_maker_done(struct write_maker *m)
     buf_done(&m->raw);
 }
 
-// series: all below it are complete.
-static void close_batch(struct write_maker *m, uint32_t series)
+static void close_batch(struct write_maker *m)
 {
     if (m->raw_samples == 0)
         return;
     if (m->num == m->cap)
         m->batch = xreallocarray(m->batch, m->cap = m->cap ? m->cap * 2 : 16, sizeof(*m->batch));
     struct write_batch *b = &m->batch[m->num];
-    *b = (struct write_batch){.samples = m->raw_samples,
-                              .first_ms = m->first_ms,
-                              .last_ms = m->last_ms,
-                              .before_ms = m->before_ms,
-                              .window_ms = m->window_ms,
-                              .series_done = series};
+    *b = (struct write_batch){.samples = m->raw_samples, .first_ms = m->first_ms, .last_ms = m->last_ms};
     if (rw_compress(&m->raw, &b->block) == 0) {
         m->num++;
         m->raw_bytes += m->raw.len;
@@ -146,7 +139,7 @@ static void end_run(struct write_maker *m)
         label[1] = (struct rw_text){name->data, name->len};
         if (m->raw_samples + m->count[c] > WRITE_BATCH_SAMPLES ||
             m->raw.len + rw_series_bytes(label, m->count[c]) > WRITE_BATCH_BYTES)
-            close_batch(m, i);
+            close_batch(m);
         note_times(m, s, m->count[c]);
         rw_series(&m->raw, label, s, m->count[c]);
         m->raw_samples += m->count[c];
@@ -158,13 +151,6 @@ void write_maker_point(struct write_maker *m, const struct series_point *p)
 {
     uint64_t have = p->have & ((1ull << TELE_COUNTERS) - 1);
 
-    if (m->series != NO_SERIES && p->series < m->series) { // the next window
-        end_run(m);
-        m->series = NO_SERIES;
-        m->before_ms = m->window_ms;
-    }
-    if (p->at_ms > m->window_ms)
-        m->window_ms = p->at_ms;
     if (p->series >= m->names->num || m->names->name[p->series].kind == TELE_OF_NOBODY) {
         m->unnamed += (unsigned)__builtin_popcountll(have);
         return;
@@ -188,5 +174,5 @@ void write_maker_point(struct write_maker *m, const struct series_point *p)
 void write_maker_end(struct write_maker *m)
 {
     end_run(m);
-    close_batch(m, m->series == NO_SERIES ? 0 : m->series + 1);
+    close_batch(m);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points of the store to requests of remote write: at most 10,000 samples and 1 MB each, compressed. Pure;
-// one thread.
+// Points of the store to requests of remote write: at most 10,000 samples and 1 MB each, compressed. The same
+// points make the same requests. Pure; one thread.
 //
 // Points come as series_scan() gives them, series after series: all samples of a series and counter that come
 // together are one TimeSeries.
@@ -20,10 +20,6 @@ struct write_batch {
     struct buf block; // compressed
     uint32_t samples;
     int64_t first_ms, last_ms;
-    // How far this and earlier batches go: every point up to before_ms, and up to window_ms those of series
-    // below series_done.
-    int64_t before_ms, window_ms;
-    uint32_t series_done;
 };
 struct write_labels { // of all series, encoded; of one struct tele_names
     struct rw_labels common;
@@ -46,7 +42,7 @@ struct write_maker {
     // what is being made
     struct buf raw;
     uint32_t raw_samples, series;
-    int64_t first_ms, last_ms, before_ms, window_ms;
+    int64_t first_ms, last_ms;
     unsigned run;
     uint64_t seen; // bit c: there are samples of counter c in the run
     unsigned count[TELE_COUNTERS];
@@ -55,7 +51,7 @@ struct write_maker {
 void write_maker_init(struct write_maker *m);
 void write_maker_done(struct write_maker *m);
 void write_maker_clear(struct write_maker *m); // no batches, no counts
-// Series are numbered as in names. A window ends where a series comes that is not behind the one before.
+// Series are numbered as in names.
 void write_maker_point(struct write_maker *m, const struct series_point *p);
 void write_maker_end(struct write_maker *m); // the last batch is closed
 

@@ -45,15 +45,8 @@ struct rw_text {
 void rw_series(struct buf *b, const struct rw_text label[3], const struct rw_sample *s, unsigned n);
 size_t rw_series_bytes(const struct rw_text label[3], unsigned n); // at most
 
-// Of requests made here, uncompressed: the distinct times of all samples, rising; malloc'd, the caller's.
-// What is no such request ends early.
-size_t rw_times(const struct buf *request, int64_t **ret);
-// The samples of one time, as a request of their own into ret, which is emptied first; returns their number.
-unsigned rw_at(const struct buf *request, int64_t at_ms, struct buf *ret);
-
 // The whole request as one snappy block into ret, which is emptied first; 0, or -ENOMEM.
 int rw_compress(const struct buf *request, struct buf *ret);
-int rw_uncompress(const struct buf *block, struct buf *ret); // 0, or -EBADMSG
 
 // "[a-zA-Z_][a-zA-Z0-9_]*", not beginning with "__".
 bool rw_label_name_ok(const char *name);

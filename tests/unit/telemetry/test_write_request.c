@@ -270,62 +270,6 @@ static void many_series(void **state)
     buf_done(&out);
 }
 
-// One time of a request, for receivers that have had part of it.
-static void one_time(void **state)
-{
-    struct rw_labels labels = {0};
-    struct buf name = {0}, raw = {0}, out = {0}, back = {0}, part = {0};
-    struct request r;
-    int64_t *t;
-
-    rw_name_set(&name, "m");
-    rw_labels_set(&labels, (struct rw_label[]){{"guid", "a"}, {"A", "b"}}, 2);
-    add(&raw, &labels, &name, (struct rw_sample[]){{1000, 1}, {2000, 0}, {3000, 3}}, 3);
-    rw_labels_set(&labels, (struct rw_label[]){{"guid", "c"}}, 1);
-    add(&raw, &labels, &name, (struct rw_sample[]){{500, 7}, {2000, 8}}, 2);
-    add(&raw, &labels, &name, NULL, 0);
-    assert_int_equal(rw_compress(&raw, &out), 0);
-    assert_int_equal(rw_uncompress(&out, &back), 0);
-    assert_int_equal(back.len, raw.len);
-    assert_memory_equal(back.data, raw.data, raw.len);
-
-    assert_int_equal(rw_times(&raw, &t), 4);
-    assert_true(t[0] == 500 && t[1] == 1000 && t[2] == 2000 && t[3] == 3000);
-    free(t);
-    assert_int_equal(rw_at(&raw, 2000, &part), 2);
-    assert_int_equal(rw_compress(&part, &out), 0);
-    parse(&r, &out);
-    assert_int_equal(r.n, 2);
-    is_label(&r.series[0], 0, "A", "b");
-    is_label(&r.series[0], 1, "__name__", "m");
-    is_label(&r.series[0], 2, "guid", "a");
-    assert_int_equal(r.series[0].samples, 1);
-    assert_true(r.series[0].v[0] == 0 && r.series[0].at[0] == 2000);
-    is_label(&r.series[1], 1, "guid", "c");
-    assert_true(r.series[1].samples == 1 && r.series[1].v[0] == 8);
-    request_done(&r);
-    assert_int_equal(rw_at(&raw, 4000, &part), 0);
-
-    // Cut off anywhere it ends early, and reads nothing beyond.
-    for (size_t n = 0; n < raw.len; n++) {
-        struct buf cut = {0};
-        buf_add(&cut, raw.data, n);
-        rw_times(&cut, &t);
-        rw_at(&cut, 2000, &part);
-        free(t);
-        buf_done(&cut);
-    }
-    buf_clear(&out);
-    buf_puts(&out, "no snappy");
-    assert_int_not_equal(rw_uncompress(&out, &back), 0);
-    rw_labels_done(&labels);
-    buf_done(&name);
-    buf_done(&raw);
-    buf_done(&out);
-    buf_done(&back);
-    buf_done(&part);
-}
-
 static void nothing(void **state)
 {
     struct buf raw = {0}, out = {0};
