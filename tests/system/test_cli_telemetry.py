@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scripted bad day on a simulated fabric: weft health names the cable to pull, weft congestion the host that does not drain; and what
+else the commands about counters, alarms and silences say, and refuse."""
+import json
+
+import pytest
+
+from weftlib import Daemon, js, need_programs, ok, rows, wait_for
+
+pytestmark = need_programs()
+LEAF = "leaf-su01-rail0"
+FAST = ("--set", "telemetry.interval=1s", "--set", "telemetry.detail_interval=2s")
+
+
+@pytest.fixture(scope="module")
+def d():
+    with Daemon(simulate="rail-256", args=FAST) as daemon:
+        daemon.up()
+        wait_for(lambda: telemetry(daemon)["sweeps"] >= 3, "three sweeps of counters")
+        yield daemon
+
+
+def telemetry(d):
+    return d.get("/fabrics/default")["telemetry"]
+
+
+def sweeps(d, n):
+    before = telemetry(d)["sweeps"]
+    wait_for(lambda: telemetry(d)["sweeps"] >= before + n, f"{n} sweeps of counters")
+
+
+# --- a good day ---
+
+def test_good_day(d):
+    out = ok(d.weft("status"))
+    assert "1,024 of 1,024 ports read" in out and "alarms   0 critical  0 major  0 minor" in out
+    out = ok(d.weft("health"))
+    assert out.endswith(" 0 down.\n") and "0 named" in out
+    assert ok(d.weft("alarm")) == "no alarms\n"
+    assert ok(d.weft("congestion")).startswith("nobody waits\n")
+    assert "no port has any of it" in ok(d.weft("top", "--by", "rcv_errors"))
+
+
+def test_counters(d):
+    listed = rows(ok(d.weft("counters", "list", "-o", "csv")))
+    assert len(listed) >= 37 and all(r["name"] and r["unit"] and r["doc"] and r["ibta"] for r in listed)
+    one = ok(d.weft("counters", f"{LEAF}/33"))
+    assert "\npeer_port   1\n" in one and "\nxmit_data " in one and "\nmodule      no source\n" in one
+    ports = rows(ok(d.weft("counters", LEAF, "-o", "csv")))
+    assert len(ports) == 64 and {p["name"] for p in ports} == {LEAF}
+    assert int(ports[0]["xmit_data"]) > 0 and ports[0]["rate.xmit_wait"] != ""
+    everything = js(d.weft("counters", "-o", "json"))
+    assert len(everything) == 1024
+    rail3 = rows(ok(d.weft("counters", "type=ca and rail=3", "-o", "csv")))
+    assert len(rail3) == 32 and all(" mlx5_3" in p["name"] for p in rail3)
+    assert len(rows(ok(d.weft("counters", "--focus", "type=ca", "rail=3", "-n", "5", "-o", "csv")))) == 5
+    assert rows(ok(d.weft("counters", "gpu-0004:3", "-o", "csv")))[0]["counter"] == "xmit_data"
+    lanes = rows(ok(d.weft("counters", f"{LEAF}/33", "--vl", "-o", "csv")))
+    assert len(lanes) == 16
+
+
+def test_history(d):
+    samples = rows(ok(d.weft("counters", f"{LEAF}[33]", "--since", "1h", "--step", "0", "--counter", "xmit_data", "-o", "csv")))
+    assert len(samples) >= 2 and {s["counter"] for s in samples} == {"xmit_data"}
+    values = [int(s["value"]) for s in samples]
+    assert values == sorted(values)
+    table = ok(d.weft("counters", f"{LEAF}/33", "--since", "10m"))
+    assert table.splitlines()[0].split() == ["TIME", "xmit_data", "rcv_data", "xmit_wait"]
+    rails = rows(ok(d.weft("counters", "--by", "rail", "--since", "1m", "--step", "1s", "-o", "csv")))
+    assert {r["group"] for r in rails} == {f"rail {n}" for n in range(8)}
+    assert d.weft("top", "--by", "xmit", "--since", "10m", "-n", "3").rc == 0
+
+
+# --- the bad day ---
+
+def test_bad_day(d):
+    """A host that takes nothing, a cable with symbol errors, and one with a few: who is to blame is said by name."""
+    ok(d.weft("sim", "receiver", "gpu-0012:3", "--drain", "0.1%"))
+    ok(d.weft("sim", "traffic", "ring", "--load", "60%"))
+    ok(d.weft("sim", "errors", "leaf-su01-rail2[44]", "--ber", "1e-9"))
+    wait_for(lambda: d.weft("health").rc == 1 and d.weft("congestion").rc == 1, "it is found")
+    sweeps(d, 4)
+
+    r = d.weft("health")
+    first = r.out.splitlines()[1]
+    assert first.startswith("failing ") and "leaf-su01-rail2/44 <-> spine-02/20" in first and "symbol errors" in first, r.out
+    assert "replace" in first and "1 named" in r.out and "next: weft " in r.out.splitlines()[-1]
+
+    r = d.weft("congestion")
+    lines = r.out.splitlines()
+    assert lines[0].startswith("#1  receiver does not drain   gpu-0012 mlx5_3 (rail 3)"), r.out
+    assert "leaf-su01-rail3/12 -> gpu-0012 mlx5_3/1" in lines[1] and lines[1].endswith("<- root")
+    assert any(line.startswith("    do:  ") and "weft node 'gpu-0012 mlx5_3'" in line for line in lines)
+    assert not any(line.startswith("#2") for line in lines), "one fault is one jam"
+    assert d.weft("congestion", "rail=3").rc == 1 and d.weft("congestion", "rail=4").rc == 0
+    tree = json.loads(d.weft("congestion", "-o", "json").out)["trees"][0]
+    assert (tree["kind"], tree["root"]["name"], tree["root"]["port"]) == ("receiver", "leaf-su01-rail3", 12)
+    assert tree["held"] > 0.9 and tree["used"] < 0.05 and tree["share"] > 0.9
+
+    top = rows(ok(d.weft("top", "-n", "1", "-o", "csv")))[0]
+    assert top["rail"] == "3" and float(top["value"]) > 0.9
+    top = rows(ok(d.weft("top", "--by", "errors", "-n", "1", "-o", "csv")))[0]
+    assert (top["name"], top["port"], top["most"]) == ("leaf-su01-rail2", "44", "symbol_errors")
+    r = d.weft("status")
+    assert r.rc == 1 and "held up (weft congestion)" in r.out and "leaf-su01-rail2/44" in r.out and "\nnext: weft " in r.out
+
+
+def test_alarms(d):
+    r = d.weft("alarm", "-o", "csv")
+    assert r.rc == 1
+    alarm = next(a for a in rows(r.out) if a["rule"] == "L07")
+    assert alarm["severity"] == "critical" and "leaf-su01-rail2" in alarm["place"]
+    r = d.weft("alarm", "show", alarm["id"])
+    assert r.rc == 1 and "\nadvice " in r.out and "\nsource " in r.out
+    assert ok(d.weft("alarm", "ack", alarm["id"], "cable", "ordered")).startswith(f"alarm {alarm['id']} (L07 ")
+    assert "cable ordered" in d.weft("alarm", "show", alarm["id"]).out
+    assert alarm["id"] in [str(a["id"]) for a in d.get("/alarms?focus=acked%3Dyes")["items"]]
+
+    out = ok(d.weft("alarm", "silence", alarm["id"], "--for", "2h", "--reason", "cable swap"))
+    assert "rule L07" in out and "1 alarm now" in out
+    silence = rows(ok(d.weft("silence", "-o", "csv")))[0]
+    assert silence["reason"] == "cable swap" and silence["covers"] == "1"
+    assert any(a["mark"] == "silenced" for a in rows(d.weft("alarm", "-o", "csv").out) if a["id"] == alarm["id"])
+    out = ok(d.weft("maintenance", "rail=2 kind=trunk", "--for", "1h", "--reason", "new optics"))
+    assert out.startswith("maintenance ")
+    assert len(rows(ok(d.weft("silence", "list", "-o", "csv")))) == 2
+    for s in rows(ok(d.weft("silence", "-o", "csv"))):
+        assert ok(d.weft("silence", "end", s["id"])) == f"silence {s['id']} is ended\n"
+    assert rows(ok(d.weft("silence", "-o", "csv"))) == []
+    assert "alarm-raised" in ok(d.weft("event", "--limit", "1000"))
+
+
+def test_isolate(d):
+    r = d.weft("isolate", "leaf-su01-rail2/44", "--dry-run")
+    assert r.rc == 0 and "nothing stands against it" in r.out and "routes: " in r.out, r
+    r = d.weft("isolate", "gpu-0012:3", "--dry-run")
+    assert r.rc == 1 and "not isolated: " in r.out
+    wait_for(lambda: "leaf-su01-rail2" in d.weft("isolate").out, "it is proposed")
+    assert "is isolated" in ok(d.weft("isolate", "leaf-su01-rail2/44", "--reason", "bad optics"))
+    assert rows(ok(d.weft("isolate", "list", "-o", "csv")))[0]["state"] == "isolated"
+    wait_for(lambda: any("leaf-su01-rail2" in x["name"] and x["state"] == "drained"
+                         for x in js(d.weft("drain", "-o", "json"))), "routes move off it")
+    ok(d.weft("isolate", "release", "leaf-su01-rail2/44"))
+    wait_for(lambda: js(d.weft("drain", "-o", "json")) == [], "it carries traffic again")
+
+
+def test_over(d):
+    ok(d.weft("sim", "traffic", "stop"))
+    ok(d.weft("sim", "receiver", "gpu-0012:3", "--drain", "100%"))
+    wait_for(lambda: d.weft("congestion").rc == 0, "the jam is over")
+
+
+def test_dead_agent(d):
+    ok(d.weft("sim", "node", "kill", "gpu-0020:5"))
+    wait_for(lambda: telemetry(d)["unread"] == 1, "it is missed")
+    out = d.weft("status").out
+    assert "1 not answering (weft counters 'pma!=read')" in out
+    listed = rows(ok(d.weft("counters", "pma!=read", "-o", "csv")))
+    assert [(p["name"], p["pma"]) for p in listed] == [("gpu-0020 mlx5_5", "no-answer")]
+    assert d.get("/fabrics/default/unread")["items"][0]["name"] == "gpu-0020 mlx5_5"
+    ok(d.weft("sim", "node", "revive", "gpu-0020:5"))
+    wait_for(lambda: telemetry(d)["unread"] == 0, "it is back")
+
+
+def test_db(d):
+    status = rows(ok(d.weft("db", "status", "-o", "csv")))
+    assert [s["fabric"] for s in status] == ["weftd", "default"] and status[1]["series"] == "1024"
+    out = ok(d.weft("db", "check"))
+    assert out.rstrip().endswith(" 0 damaged")
+
+
+@pytest.mark.parametrize("words,why", [
+    (("counters", "nobody/1"), "nobody"),
+    (("counters", "hold>5%"), 'did you mean "held"?'),
+    (("counters", "held>"), "missing"),
+    (("counters", f"{LEAF}/33", "--since", "often"), "no time"),
+    (("counters", f"{LEAF}/33", "--since", "2h", "--step", "soon"), "must be a time such as"),
+    (("counters", f"{LEAF}/33", "--since", "2h", "--counter", "xmit_dta"), 'did you mean "xmit_data"?'),
+    (("counters", "--since", "2h"), "which ports?"),
+    (("counters", "--by", "rack", "--since", "2h"), "one of rail, su, tier, switch"),
+    (("counters", LEAF, "--since", "365d", "--step", "1s", "--counter", "all"), "take a longer step"),
+    (("top", "--by", "everything"), "nothing is sorted by"),
+    (("top", "-n", "100000"), "from 1 to 1000"),
+    (("alarm", "show", "999999"), "no alarm"),
+    (("alarm", "show", "x"), "is no id"),
+    (("alarm", "ack", "999999"), "no alarm"),
+    (("silence", "add", "rial=3", "--for", "2h", "--reason", "x"), 'did you mean "rail"?'),
+    (("silence", "add", "rail=3", "--for", "2h"), "give --reason"),
+    (("silence", "add", "rail=3", "--reason", "x"), "until when?"),
+    (("silence", "end", "999999"), "no silence"),
+    (("maintenance", "su=99x", "--until", "2001-01-01T00:00:00Z", "--reason", "x"), ""),
+    (("isolate", LEAF, "--dry-run"), "which port?"),
+    (("isolate", "release", f"{LEAF}/50"), ""),
+])
+def test_refused(d, words, why):
+    r = d.weft(*words)
+    assert r.rc == 2 and why in r.err and r.out == "", r
+
+
+def test_only_root_may(d):
+    for words in (("alarm", "ack", "1"), ("silence", "add", "--for", "2h", "--reason", "x"), ("db", "check"),
+                  ("isolate", f"{LEAF}/50")):
+        assert d.weft(*words, uid=65534).rc in (2, 4)
+    assert d.weft("isolate", f"{LEAF}/50", "--dry-run", uid=65534).rc == 0
