@@ -129,6 +129,17 @@ void flow_link_down(struct sim *s, struct sim_port *p)
     flow_dirty(s);
 }
 
+// Bytes of link time that one tick of PortXmitWait stands for: 8, but 32 a lane with Switch-IB and
+// Switch-IB 2.
+static double tick_bytes(const struct sim *s, const struct sim_port *p)
+{
+    const struct sim_node *n = node_of(s, p);
+    bool old =
+        n->vendor_id == 0x2c9 && (n->device_id == 0xc738 || n->device_id == 0xcb20 || n->device_id == 0xcf08);
+    unsigned lanes = mad_width_lanes(p->pi.link_width_active);
+    return old ? 32.0 * (lanes ? lanes : 4) : 8;
+}
+
 // --- a steady state ---
 
 static void set_rates(struct sim *s, uint32_t i, const struct flow_net *n, const struct cells_use *u)
@@ -140,7 +151,7 @@ static void set_rates(struct sim *s, uint32_t i, const struct flow_net *n, const
     count(s, p);
     d->packets = up ? u->sent * packets : 0;
     d->words = d->packets * (n->packet + PACKET_COUNTED) / 4;
-    d->ticks = up ? u->held * port_bytes_s(p) / 8 : 0;
+    d->ticks = up ? u->held * port_bytes_s(p) / tick_bytes(s, p) : 0;
     d->unrouted = up && p->peer != NONE && is_switch(node_of(s, peer_of(s, p))) ? u->unrouted * packets : 0;
     d->discards = u->discarded * packets;
     d->hoq = up ? d->discards : 0;
@@ -163,7 +174,8 @@ static void set_lanes(struct sim *s, const struct flow_net *n)
             double held = cells_lane_held(n->cells, i, k);
             if (n->before)
                 held = n->share * cells_lane_held(n->before->cells, i, k) + (1 - n->share) * held;
-            x->lane_ticks[(size_t)i * n->lanes + k] = held * port_bytes_s(&s->port[i]) / 8;
+            x->lane_ticks[(size_t)i * n->lanes + k] =
+                held * port_bytes_s(&s->port[i]) / tick_bytes(s, &s->port[i]);
         }
 }
 

@@ -9,7 +9,7 @@
 // that. Loop thread only.
 //
 // What a port shows: XmitData, XmitPkts (and unicast) of what it sends, its peer the same as received;
-// XmitWait for each 8 bytes' time in which it had something to send, sent nothing, and had no credits;
+// XmitWait for each 8 bytes' time (as its device counts) in which it had something to send and no credits;
 // XmitDiscards where the way out is down, or credits never come for HOQLife; RcvSwitchRelayErrors where a
 // table has no way.
 #ifndef WEFT_SIM_SIM_FLOW_H

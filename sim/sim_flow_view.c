@@ -46,31 +46,34 @@ const char *sim_root_kind_name(enum sim_root_kind k)
     return k <= SIM_ROOT_CIRCLE ? kinds[k] : "?";
 }
 
-// Those that could do as well: up, all of the switch's cables up; down, all from above into the same switch;
-// without tiers, those between the same two.
-static bool siblings(const struct sim *s, const struct sim_port *p, const struct sim_port *q)
+// A cable between switches that could do as well as p: the same way up or down, or for want of tiers between
+// the same two. Up, it is one of the switch's own; down, one into the same switch.
+static bool sibling(const struct sim *s, const struct sim_port *p, const struct sim_port *q)
 {
-    const struct sim_port *pz = peer_of(s, p), *qz = peer_of(s, q);
+    const struct sim_port *pz = peer_of(s, p), *qz = q ? peer_of(s, q) : NULL;
     if (!qz || !is_switch(node_of(s, q)) || !is_switch(node_of(s, qz)) || p == q || !link_passes(s, q, false))
         return false;
     unsigned a = node_of(s, p)->tier, z = node_of(s, pz)->tier;
     unsigned b = node_of(s, q)->tier, y = node_of(s, qz)->tier;
-    if (a < z)
-        return p->node == q->node && b < y;
-    if (a > z)
-        return pz->node == qz->node && b > y;
-    return p->node == q->node && pz->node == qz->node;
+    if (a == z)
+        return p->node == q->node && pz->node == qz->node;
+    return a < z ? b < y : b > y;
 }
 
 static double siblings_used(const struct sim *s, const struct sim_port *p)
 {
+    const struct sim_port *z = peer_of(s, p);
+    bool down = node_of(s, p)->tier > node_of(s, z)->tier;
+    const struct sim_node *at = node_of(s, down ? z : p);
     double sum = 0;
     unsigned n = 0;
-    for (uint32_t i = 0; i < s->num_ports; i++)
-        if (siblings(s, p, &s->port[i])) {
-            sum += s->flows->use[i].used;
+    for (unsigned num = 1; num <= at->num_ports; num++) {
+        const struct sim_port *own = port_at(s, at, num), *q = down ? peer_of(s, own) : own;
+        if (sibling(s, p, q)) {
+            sum += s->flows->use[port_index(s, q)].used;
             n++;
         }
+    }
     return n ? sum / n : 1;
 }
 
