@@ -482,13 +482,18 @@ static float used_of(const struct congest *c, const struct congest_vertex *x)
 static double fit_alone(const struct congest *c, const struct congest_vertex *x)
 {
     float used = fmaxf(used_of(c, x), x->fed);
+    for (uint32_t i = 0; i < c->num_trees; i++)
+        if (c->tree[i]->root == x->slot && c->tree[i]->kind != CONGEST_UNCLEAR)
+            return 0.5; // it was, when it was read
     if (x->end)
         return 0.2;
     if (isnan(used))
         return 0.1;
     if (used >= c->o.full - 0.05)
         return 1;
-    return fmax(congest_pressure(used), isnan(x->u) && c->guess_most[x->slot] >= c->o.full ? 0.1 : 0);
+    // Not told: the guess may be off.
+    bool may = isnan(x->u) && c->guess_most[x->slot] >= c->o.full;
+    return fmax(congest_pressure(used), may ? 0.2 * (double)used * (double)used : 0);
 }
 
 // What is sent more to is more likely to be what is waited for; a port that stands still may be.
@@ -508,19 +513,19 @@ static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
         if (e->to == ID_NONE)
             continue;
         const struct congest_vertex *y = &g->v[e->to];
-        behind = fmax(behind, y->type == VERTEX_UNREAD ? y->behind / 2 : y->press);
+        behind = fmax(behind, y->type == VERTEX_UNREAD ? y->behind : y->press);
     }
-    double own = fit_alone(c, x);
+    double own = fit_alone(c, x) * fit_traffic(c, x);
     if (x->mass < 0) { // the first time
         x->routes = fit_routes(c, v, mark);
-        x->behind = (float)(fmax(own, behind) * fit_traffic(c, x));
+        x->behind = (float)fmax(own, behind);
         x->fit = x->behind;
     } else {
-        x->fit = (float)(x->mass / g->lost);
+        x->fit = g->lost > 0 ? (float)(x->mass / g->lost) : 0;
     }
     x->fit *= x->routes * x->routes;
     // What goes on behind it: as much as is pressed there.
-    x->self = x->end ? 1 : (float)(own / (own + behind));
+    x->self = x->end ? 1 : own + behind > 0 ? (float)(own / (own + behind)) : 0.5F;
     x->press = (float)(PRIOR * x->fit);
 }
 
