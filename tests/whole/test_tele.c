@@ -745,7 +745,7 @@ static bool garble(struct rig *r, const uint8_t *mad, const struct mad_addr *fro
     memcpy(copy, mad, MAD_SIZE);
     for (unsigned i = 0, n = seed >> 40 & 31; i < n; i++) {
         seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-        unsigned at = (seed >> 33) % 200;
+        unsigned at = (seed >> 33) % 196;
         copy[at < 2 ? 4 + at : 62 + at - 2] = (uint8_t)(seed >> 20); // the status, and all data
     }
     r->tap.recv(r->tap.recv_arg, copy, from, status);
