@@ -101,6 +101,35 @@ typedef bool series_point_fn(void *arg, const struct series_point *p);
 long series_read(struct series_reader *r, const struct series_query *q, series_point_fn *fn, void *arg,
                  uint64_t *ret_damaged, struct err *e);
 
+// Rates of one counter, of groups of series (a rail, a switch): what they rose a second, step by step. A rate
+// is between the last samples of two steps, over the time between them, and counts in the later one; where
+// the counter went back there is none. Several times as fast as series_read() and a sum. Series that are read
+// together should have numbers near each other: then they share chunks.
+struct series_rate {
+    double sum, max; // a second
+    uint32_t num;    // series that have a rate in this step
+    uint32_t max_series;
+};
+// q: one column; step_ms above 0; no peaks. group[i] is that of q->series[i] (of series i where that is
+// NULL); groups or more: of none. ret[group * steps + i], zeroed by the caller: step from_ms / step_ms + i,
+// so steps is to_ms / step_ms - from_ms / step_ms + 1. Returns rates counted or negative errno.
+long series_rates(struct series_reader *r, const struct series_query *q, const uint16_t *group,
+                  unsigned groups, struct series_rate *ret, size_t steps, uint64_t *ret_damaged,
+                  struct err *e);
+
+// What each series rose between its first and its last sample of a time, for "most of the day": only both
+// ends are read (up to 60 samples each: a series that has none there is taken by what it has). step_ms: as in
+// series_read(), which tier; peaks are not looked at.
+struct series_rise {
+    uint32_t series;
+    int64_t first_ms, last_ms;
+    uint64_t have;         // bit c: of those asked for; there are two samples
+    const uint64_t *value; // [column]; valid in the callback. 0 where it went back
+};
+typedef bool series_rise_fn(void *arg, const struct series_rise *rise);
+long series_rises(struct series_reader *r, const struct series_query *q, series_rise_fn *fn, void *arg,
+                  uint64_t *ret_damaged, struct err *e);
+
 // For shipping elsewhere: raw sweeps after a cursor, in the order of writing, a window of some sweeps at a
 // time: all points of a window come before later ones; within it series after series. A cursor is a text
 // that means where to go on, durable over restarts; "" = from the oldest. The caller keeps the new one when

@@ -181,7 +181,7 @@ static void read_chunk(struct series_job *j, struct chunk *c, int64_t seq1, cons
 {
     const struct series_times *t = &c->src->t;
     size_t first = series_find_seq(t, c->seq0), end = series_find_seq(t, seq1 + 1);
-    if (end <= c->src->lo || first >= c->src->hi)
+    if (end <= c->src->lo || first >= c->src->hi || (first >= c->src->skip_lo && end <= c->src->skip_hi))
         return;
     c->seed = series_seed(j->block, c->seq0);
     c->mask_number = 0;

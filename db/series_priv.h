@@ -290,8 +290,9 @@ struct series_source { // a file within a query
     struct series_file file;
     int64_t from_ms, to_ms; // what of it is asked for
     struct series_times t;
-    size_t lo, hi;    // sweeps that may be asked for
-    int64_t head_seq; // sweeps below it have no head rows any more
+    size_t lo, hi;           // sweeps that may be asked for
+    size_t skip_lo, skip_hi; // but not these
+    int64_t head_seq;        // sweeps below it have no head rows any more
 };
 struct series_span { // values of some series at n sweeps that follow each other
     const struct series_source *src;
@@ -331,6 +332,8 @@ struct series_job {
 int series_job_init(struct series_job *j, struct series_reader *r, const struct series_query *q,
                     struct err *e);
 void series_job_done(struct series_job *j);
+void series_job_edges(struct series_job *j);      // only the first and the last 60 samples
+void series_reader_keys(struct series_reader *r); // the newest
 int series_source_open(struct series_source *s, const char *dir, const struct series_name *name,
                        struct err *e);
 void series_source_close(struct series_source *s);

@@ -4,38 +4,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "db/series_bytes.h"
 #include "lib/xalloc.h"
 
 // --- the reader ---
 
-static int load_all_keys(struct series_reader *r, struct err *e)
+// Every file has the keys of all series that were known at its last commit: raw has the newest.
+void series_reader_keys(struct series_reader *r)
 {
     struct series_name *list;
     long n = series_names(r->dir, &list);
-    if (n < 0)
-        return err_set(e, (int)n, r->dir, "cannot list: %s", strerror((int)-n));
-    for (long i = 0; i < n; i++) {
-        bool last = i + 1 == n || list[i + 1].tier != list[i].tier;
-        struct series_file f;
-        if (last && !series_file_open(&f, r->dir, &list[i], false, NULL, NULL)) {
-            (void)series_load_keys(&f, &r->key, &r->num);
+    bool done = false;
+    for (int t = 0; n > 0 && t < SERIES_TIERS && !done; t++) {
+        for (long i = n - 1; i >= 0 && !done; i--) {
+            struct series_file f;
+            if (list[i].tier != (enum series_tier)t ||
+                series_file_open(&f, r->dir, &list[i], false, NULL, NULL))
+                continue;
+            done = !series_load_keys(&f, &r->key, &r->num) && r->num;
             series_file_close(&f);
         }
     }
-    free(list);
-    return 0;
+    if (n >= 0)
+        free(list);
 }
 
 struct series_reader *series_reader_new(const char *dir, struct err *e)
 {
-    struct series_reader *r = xcalloc(1, sizeof(*r));
-    r->dir = xstrdup(dir);
-    if (load_all_keys(r, e)) {
-        series_reader_free(r);
+    struct stat st;
+    if (stat(dir, &st) < 0 || !S_ISDIR(st.st_mode)) {
+        err_set(e, -ENOENT, dir, "no telemetry is kept here");
         return NULL;
     }
+    struct series_reader *r = xcalloc(1, sizeof(*r));
+    r->dir = xstrdup(dir);
     return r;
 }
 
@@ -48,8 +52,11 @@ void series_reader_free(struct series_reader *r)
     }
 }
 
+// Looks again for what is newer than the reader.
 int series_reader_key(struct series_reader *r, uint32_t i, uint64_t *ret_guid, uint8_t *ret_port)
 {
+    if (i >= r->num)
+        series_reader_keys(r);
     if (i >= r->num)
         return -ENOENT;
     *ret_guid = r->key[i].guid;
@@ -59,16 +66,27 @@ int series_reader_key(struct series_reader *r, uint32_t i, uint64_t *ret_guid, u
 
 uint32_t series_reader_num(struct series_reader *r)
 {
+    series_reader_keys(r);
     return r->num;
 }
 
-uint32_t series_reader_find(struct series_reader *r, uint64_t node_guid, uint8_t port)
+static uint32_t find(const struct series_reader *r, uint64_t node_guid, uint8_t port)
 {
     for (uint32_t i = 0; i < r->num; i++) {
         if (r->key[i].guid == node_guid && r->key[i].port == port)
             return i;
     }
     return UINT32_MAX;
+}
+
+uint32_t series_reader_find(struct series_reader *r, uint64_t node_guid, uint8_t port)
+{
+    uint32_t i = find(r, node_guid, port);
+    if (i == UINT32_MAX) {
+        series_reader_keys(r);
+        i = find(r, node_guid, port);
+    }
+    return i;
 }
 
 // --- points ---
@@ -82,7 +100,7 @@ struct points {
     bool stopped;
     // the sample that is being put together: of a sweep, or of a step
     uint32_t series;
-    int64_t step, at;
+    int64_t step_end, at;
     uint64_t have, value[SERIES_COLUMNS];
     // for peaks of raw sweeps
     int64_t before_seq;
@@ -149,10 +167,11 @@ static void add_span(struct points *p, const struct series_span *s, unsigned row
         int64_t at = s->src->t.at[s->first + k];
         bool asked = series_asked(s, k);
         if (asked) {
-            int64_t step = p->q->step_ms > 0 ? at / p->q->step_ms : 0;
-            if (p->q->step_ms <= 0 || step != p->step)
+            // A division only where a step may have ended.
+            if (p->q->step_ms <= 0 || at >= p->step_end || at < p->step_end - p->q->step_ms) {
                 end_sample(p);
-            p->step = step;
+                p->step_end = p->q->step_ms > 0 ? (at / p->q->step_ms + 1) * p->q->step_ms : 0;
+            }
             p->at = at;
         }
         if (raw_peaks)
@@ -173,7 +192,7 @@ long series_read(struct series_reader *r, const struct series_query *q, series_p
         for (unsigned i = 0; i < p.j.pick.rows && !rc && !p.stopped; i++) {
             p.series = p.j.block * SERIES_BLOCK + p.j.pick.row[i];
             p.before_have = 0;
-            p.step = INT64_MIN;
+            p.step_end = 0;
             for (size_t s = 0; s < p.j.spans; s++)
                 add_span(&p, &p.j.span[s], i);
             end_sample(&p);

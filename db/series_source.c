@@ -101,102 +101,132 @@ static enum series_tier tier_of(int64_t step_ms)
 struct plan {
     struct series_job *j;
     const struct series_name *name;
+    struct series_source *file; // [names]: opened once, whether for its times or for all of it
+    bool *tried, *taken;
     long names;
 };
 
-// Files of a tier between two times, in order. A file that is gone meanwhile, or damaged, is left out.
+// NULL: gone meanwhile, or damaged. *ret_rc: anything else.
+static struct series_source *open_file(struct plan *p, long i, int *ret_rc)
+{
+    struct series_source *s = &p->file[i];
+    if (!p->tried[i]) {
+        p->tried[i] = true;
+        int rc = series_source_open(s, p->j->r->dir, &p->name[i], p->j->e);
+        p->j->damaged += rc == -EBADMSG;
+        *ret_rc = rc == -ENOENT || rc == -EBADMSG ? 0 : rc;
+    }
+    return s->file.c ? s : NULL;
+}
+
+static bool overlaps(const struct series_name *n, enum series_tier tier, int64_t from_ms, int64_t to_ms)
+{
+    return n->tier == tier && n->from_ms <= to_ms && n->to_ms > from_ms;
+}
+
+// Files of a tier between two times, in order.
 static int add_files(struct plan *p, enum series_tier tier, int64_t from_ms, int64_t to_ms)
 {
     struct series_job *j = p->j;
-    for (long i = 0; i < p->names && from_ms <= to_ms; i++) {
-        const struct series_name *n = &p->name[i];
-        if (n->tier != tier || n->from_ms > to_ms || n->to_ms <= from_ms)
+    int rc = 0;
+    for (long i = 0; i < p->names && from_ms <= to_ms && !rc; i++) {
+        if (!overlaps(&p->name[i], tier, from_ms, to_ms) || p->taken[i])
             continue;
         if (j->sources == FILES_MAX)
             return err_set(j->e, -E2BIG, NULL,
                            "more than %d files to read; ask for less time or a greater step", FILES_MAX);
-        struct series_source *s = &j->source[j->sources];
-        int rc = series_source_open(s, j->r->dir, n, j->e);
-        if (rc == -ENOENT || rc == -EBADMSG) {
-            j->damaged += rc == -EBADMSG;
+        struct series_source *s = open_file(p, i, &rc);
+        if (!s)
             continue;
-        }
-        if (rc)
-            return rc;
-        j->sources++;
+        p->taken[i] = true;
+        j->source[j->sources] = *s;
+        s = &j->source[j->sources++];
         narrow(s, from_ms, to_ms);
         if (j->peaks && s->lo) // the first rise is from the sweep before
             s->lo--;
     }
-    return 0;
+    return rc;
 }
 
-static int64_t edge(struct plan *p, const struct series_name *n, const char *which, int64_t from_ms,
-                    int64_t to_ms)
+static bool edges(const struct series_source *s, int64_t from_ms, int64_t to_ms, int64_t *first,
+                  int64_t *last)
 {
-    struct series_file f;
-    int64_t at = 0;
-    char text[200];
-    if (series_file_open(&f, p->j->r->dir, n, false, NULL, NULL))
-        return 0;
-    snprintf(text, sizeof(text), "SELECT %s(at_ms) FROM sweep WHERE at_ms BETWEEN %lld AND %lld", which,
-             (long long)from_ms, (long long)to_ms);
-    if (db_get_int(f.c, text, &at))
-        at = 0;
-    series_file_close(&f);
-    return at;
-}
-
-// First and last time that the tier has between two times; false: none. Of its first and last file that has
-// any.
-static bool extent(struct plan *p, enum series_tier tier, int64_t from_ms, int64_t to_ms, int64_t *ret_first,
-                   int64_t *ret_last)
-{
-    int64_t first = 0, last = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        int64_t *at = pass ? &last : &first;
-        for (long k = 0; k < p->names && !*at; k++) {
-            const struct series_name *n = &p->name[pass ? p->names - 1 - k : k];
-            if (n->tier == tier && n->from_ms <= to_ms && n->to_ms > from_ms)
-                *at = edge(p, n, pass ? "max" : "min", from_ms, to_ms);
-        }
+    bool any = false;
+    for (size_t k = 0; k < s->t.n; k++) {
+        int64_t at = s->t.at[k];
+        if (at < from_ms || at > to_ms)
+            continue;
+        *first = !any || at < *first ? at : *first;
+        *last = !any || at > *last ? at : *last;
+        any = true;
     }
-    *ret_first = first;
-    *ret_last = last;
-    return first && last;
+    return any;
 }
 
-static int plan_older(struct plan *p, int tier, int64_t from_ms, int64_t to_ms)
+// First and last time that the tier has between two times, of its first and its last file that has any.
+static int extent(struct plan *p, enum series_tier tier, int64_t from_ms, int64_t to_ms, bool *ret_any,
+                  int64_t *ret_first, int64_t *ret_last)
 {
     int64_t first, last;
-    if (tier == SERIES_TIERS || from_ms > to_ms)
+    int rc = 0;
+    *ret_any = false;
+    for (long i = 0; i < p->names && !rc && !*ret_any; i++) {
+        struct series_source *s = overlaps(&p->name[i], tier, from_ms, to_ms) ? open_file(p, i, &rc) : NULL;
+        if (s && edges(s, from_ms, to_ms, &first, &last)) {
+            *ret_first = first;
+            *ret_last = last;
+            *ret_any = true;
+        }
+    }
+    bool found = false;
+    for (long i = p->names - 1; i >= 0 && !rc && *ret_any && !found; i--) {
+        struct series_source *s = overlaps(&p->name[i], tier, from_ms, to_ms) ? open_file(p, i, &rc) : NULL;
+        if (s && (found = edges(s, from_ms, to_ms, &first, &last)))
+            *ret_last = last;
+    }
+    return rc;
+}
+
+// A coarser tier is asked only for a gap that one of its steps fits in.
+static int plan_older(struct plan *p, int tier, int64_t from_ms, int64_t to_ms)
+{
+    static const int64_t step[SERIES_TIERS] = {0, 60000, 3600000};
+    int64_t first, last;
+    bool any;
+    if (tier == SERIES_TIERS || from_ms > to_ms || (uint64_t)to_ms - (uint64_t)from_ms < (uint64_t)step[tier])
         return 0;
-    if (!extent(p, (enum series_tier)tier, from_ms, to_ms, &first, &last))
-        return plan_older(p, tier + 1, from_ms, to_ms);
-    int rc = plan_older(p, tier + 1, from_ms, first - 1);
+    int rc = extent(p, (enum series_tier)tier, from_ms, to_ms, &any, &first, &last);
+    if (rc || !any)
+        return rc ? rc : plan_older(p, tier + 1, from_ms, to_ms);
+    rc = plan_older(p, tier + 1, from_ms, first - 1);
     return rc ? rc : add_files(p, (enum series_tier)tier, first, to_ms);
 }
 
 static int plan_newer(struct plan *p, int tier, int64_t from_ms, int64_t to_ms)
 {
     int64_t first, last;
+    bool any;
     if (tier < 0 || from_ms > to_ms)
         return 0;
-    if (!extent(p, (enum series_tier)tier, from_ms, to_ms, &first, &last))
-        return plan_newer(p, tier - 1, from_ms, to_ms);
-    int rc = add_files(p, (enum series_tier)tier, from_ms, last);
-    return rc ? rc : plan_newer(p, tier - 1, last + 1, to_ms);
+    int rc = extent(p, (enum series_tier)tier, from_ms, to_ms, &any, &first, &last);
+    if (!rc && any)
+        rc = add_files(p, (enum series_tier)tier, from_ms, last);
+    return rc ? rc : plan_newer(p, tier - 1, any ? last + 1 : from_ms, to_ms);
 }
 
 static int plan_all(struct plan *p, const struct series_query *q)
 {
     int tier = tier_of(q->step_ms);
     int64_t first, last;
-    if (!extent(p, (enum series_tier)tier, q->from_ms, q->to_ms, &first, &last)) {
-        int rc = plan_older(p, tier + 1, q->from_ms, q->to_ms);
+    bool any;
+    int rc = extent(p, (enum series_tier)tier, q->from_ms, q->to_ms, &any, &first, &last);
+    if (rc)
+        return rc;
+    if (!any) {
+        rc = plan_older(p, tier + 1, q->from_ms, q->to_ms);
         return rc || p->j->sources ? rc : plan_newer(p, tier - 1, q->from_ms, q->to_ms);
     }
-    int rc = plan_older(p, tier + 1, q->from_ms, first - 1);
+    rc = plan_older(p, tier + 1, q->from_ms, first - 1);
     if (!rc)
         rc = add_files(p, (enum series_tier)tier, first, last);
     return rc ? rc : plan_newer(p, tier - 1, last + 1, q->to_ms);
@@ -235,13 +265,46 @@ int series_job_init(struct series_job *j, struct series_reader *r, const struct 
     long n = series_names(r->dir, &list);
     if (n < 0)
         return err_set(e, (int)n, r->dir, "cannot list: %s", strerror((int)-n));
-    struct plan p = {j, list, n};
+    struct plan p = {j,
+                     list,
+                     xcalloc((size_t)n + 1, sizeof(*p.file)),
+                     xcalloc((size_t)n + 1, sizeof(bool)),
+                     xcalloc((size_t)n + 1, sizeof(bool)),
+                     n};
     int rc = q->from_ms <= q->to_ms && j->columns ? plan_all(&p, q) : 0;
+    for (long i = 0; i < n; i++) {
+        if (p.file[i].file.c && !p.taken[i])
+            series_source_close(&p.file[i]);
+    }
+    free(p.file);
+    free(p.tried);
+    free(p.taken);
     free(list);
-    // Series that are newer than the reader are in the newest file.
-    if (!rc && j->sources)
-        (void)series_load_keys(&j->source[j->sources - 1].file, &r->key, &r->num);
+    if (!rc && !q->series)
+        series_reader_keys(r);
     return rc ? rc : too_many(j, q);
+}
+
+// A source in the middle has no sweeps then; one that is both ends skips its middle.
+void series_job_edges(struct series_job *j)
+{
+    unsigned first = 0, last = j->sources;
+    while (first < last && j->source[first].lo == j->source[first].hi)
+        first++;
+    while (last > first && j->source[last - 1].lo == j->source[last - 1].hi)
+        last--;
+    if (first == last)
+        return;
+    struct series_source *a = &j->source[first], *b = &j->source[last - 1];
+    for (struct series_source *s = a + 1; s < b; s++)
+        s->lo = s->hi;
+    if (a != b) {
+        a->hi = a->hi - a->lo > SERIES_WINDOW ? a->lo + SERIES_WINDOW : a->hi;
+        b->lo = b->hi - b->lo > SERIES_WINDOW ? b->hi - SERIES_WINDOW : b->lo;
+    } else if (a->hi - a->lo > 2 * SERIES_WINDOW) {
+        a->skip_lo = a->lo + SERIES_WINDOW;
+        a->skip_hi = a->hi - SERIES_WINDOW;
+    }
 }
 
 void series_job_done(struct series_job *j)
