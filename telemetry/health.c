@@ -9,6 +9,7 @@
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
+#include "telemetry/rate.h"
 
 #define WATCHED (TELE_VL15_DROPPED - TELE_SYMBOL_ERRORS + 1)
 _Static_assert(WATCHED == 12, "the counters that health_port.last holds");
@@ -69,6 +70,7 @@ static void link_free(struct health *h, struct health_link *l)
     }
     for (unsigned r = 0; r < HEALTH_RULES; r++)
         free(l->verdict[r].reason);
+    free(l->downs);
     *(l->prev ? &l->prev->next : &h->first) = l->next;
     *(l->next ? &l->next->prev : &h->last) = l->prev;
     free(l);
@@ -109,6 +111,8 @@ static void grow(struct health *h, uint32_t num)
         struct health_port *p = &h->port[h->num];
         p->mate = TELE_SLOT_NONE;
         p->host = ID_NONE;
+        p->tick = 8;
+        p->median = NAN;
         for (int i = 0; i < 7; i++)
             p->coldest[i] = INT16_MIN;
     }
@@ -116,9 +120,11 @@ static void grow(struct health *h, uint32_t num)
 
 static bool quiet(const struct health *h, const struct health_link *l)
 {
-    if (l->down_since || l->slow_since || l->num_episodes || l->num_pending[0] || l->num_pending[1])
+    const struct health_downs *d = l->downs;
+    if (l->down_since || l->slow_since)
         return false;
-    if (l->num_downs && h->now - l->downs[l->num_downs - 1].at < 12 * HEALTH_HOUR)
+    if (d && (d->num_episodes || d->num_pending[0] || d->num_pending[1] ||
+              (d->num && h->now - d->down[d->num - 1].at < 12 * HEALTH_HOUR)))
         return false;
     for (unsigned r = 0; r < HEALTH_RULES; r++)
         if (l->verdict[r].level >= 0)
@@ -151,6 +157,9 @@ static void add(struct health *h, uint32_t slot, enum health_signal s, int64_t t
         return;
     struct health_link *l = health_link_get(h, slot);
     series_add(&l->series[health_end(l, slot)][s], t0, t1, n);
+    for (unsigned r = 0; r < HEALTH_RULES; r++)
+        if (health_rules[r].signal == s)
+            health_wake(l, r);
 }
 
 static void errors_moved(struct health *h, uint32_t slot, int64_t t0, int64_t t1)
@@ -194,8 +203,8 @@ static void read_errors(struct health *h, uint32_t slot, int64_t at)
             errors_moved(h, slot, t0, at);
         if (t->port[slot].resets != p->resets || t->port[slot].saturated)
             hole(p, at);
-        if (v[TELE_XMIT_WAIT] != p->last_wait || p->link)
-            held_read(h, slot, at);
+        if (v[TELE_XMIT_WAIT] != p->last_wait || (p->link && p->link->held[health_end(p->link, slot)] > 0))
+            held_read(h, slot, v[TELE_XMIT_WAIT] - p->last_wait, t0, at);
     }
     p->last_wait = v[TELE_XMIT_WAIT];
     p->resets = t->port[slot].resets;
@@ -253,13 +262,17 @@ static void look_at_port(struct health *h, uint32_t slot)
         read_speed(h, slot, at[TELE_SPEED]);
 }
 
-static void learn_hosts(struct health *h)
+static void learn_nodes(struct health *h)
 {
     const struct fabric *f = h->t->fabric;
     for (uint32_t s = 0; s < h->num; s++) {
         uint32_t i = h->t->port[s].port;
-        if (i < f->num_ports && !h->t->port[s].of_switch)
-            h->port[s].host = f->node[f->port[i].node.i].host;
+        if (i >= f->num_ports)
+            continue;
+        const struct node *n = &f->node[f->port[i].node.i];
+        if (!h->t->port[s].of_switch)
+            h->port[s].host = n->host;
+        h->port[s].tick = (uint16_t)tele_wait_tick_bytes(n->vendor_id, n->device_id, h->t->port[s].lanes);
     }
 }
 
@@ -271,7 +284,7 @@ void health_feed(struct health *h, const struct tele_table *t, int64_t now)
     for (uint32_t s = 0; s < t->num; s++)
         look_at_port(h, s);
     if (t->fabric && (t->fabric != h->slow_of || t->fabric->generation != h->slow_generation)) {
-        learn_hosts(h);
+        learn_nodes(h);
         judge_slow(h);
         h->slow_of = t->fabric;
         h->slow_generation = t->fabric->generation;
@@ -317,6 +330,7 @@ void health_forget(struct health *h, uint32_t slot)
             break;
         struct health_port *p = &h->port[slot];
         memset(p->history, 0, sizeof(p->history));
+        p->median = NAN;
         p->raw_now[0] = p->raw_now[1] = p->raw_bits[0] = p->raw_bits[1] = p->slot_errors = p->slot_bits = 0;
         p->at_errors = p->at_speed = 0;
         p->seen = 0;

@@ -23,20 +23,30 @@ static void drop(struct health_pending *p, uint8_t *n, unsigned i)
     --*n;
 }
 
+static struct health_downs *downs_of(struct health_link *l)
+{
+    if (!l->downs)
+        l->downs = xcalloc(1, sizeof(*l->downs));
+    health_wake(l, RULE_L02);
+    return l->downs;
+}
+
 void down_counted(struct health *h, uint32_t slot, uint64_t n, int64_t t0, int64_t t1)
 {
     struct health_link *l = health_link_get(h, slot);
+    struct health_downs *x = downs_of(l);
     int e = health_end(l, slot);
-    if (l->num_pending[e] == HEALTH_PENDING)
-        drop(l->pending[e], &l->num_pending[e], 0);
-    l->pending[e][l->num_pending[e]++] =
+    if (x->num_pending[e] == HEALTH_PENDING)
+        drop(x->pending[e], &x->num_pending[e], 0);
+    x->pending[e][x->num_pending[e]++] =
         (struct health_pending){n > UINT32_MAX ? UINT32_MAX : (uint32_t)n, t0, t1};
 }
 
 static void drop_episode(struct health_link *l, unsigned i)
 {
-    memmove(&l->episode[i], &l->episode[i + 1], (l->num_episodes - i - 1u) * sizeof(l->episode[0]));
-    l->num_episodes--;
+    memmove(&l->downs->episode[i], &l->downs->episode[i + 1],
+            (l->downs->num_episodes - i - 1u) * sizeof(l->downs->episode[0]));
+    l->downs->num_episodes--;
 }
 
 void down_set(struct health *h, uint32_t slot, bool up, int64_t now)
@@ -51,8 +61,8 @@ void down_set(struct health *h, uint32_t slot, bool up, int64_t now)
         p->seen_up = q->seen_up = true;
         if (p->link) {
             struct health_link *l = p->link;
-            if (l->num_episodes && l->episode[l->num_episodes - 1].up == 0)
-                l->episode[l->num_episodes - 1].up = now;
+            if (l->downs && l->downs->num_episodes && l->downs->episode[l->downs->num_episodes - 1].up == 0)
+                l->downs->episode[l->downs->num_episodes - 1].up = now;
             l->down_since = 0;
         }
         return;
@@ -60,9 +70,12 @@ void down_set(struct health *h, uint32_t slot, bool up, int64_t now)
     struct health_link *l = health_link_get(h, slot);
     p->down_at = q->down_at = now;
     l->down_since = now;
-    if (l->num_episodes == HEALTH_PENDING)
+    health_wake(l, RULE_L01);
+    health_wake(l, RULE_L03);
+    downs_of(l);
+    if (l->downs->num_episodes == HEALTH_PENDING)
         drop_episode(l, 0);
-    l->episode[l->num_episodes++] = (struct health_episode){now, 0};
+    l->downs->episode[l->downs->num_episodes++] = (struct health_episode){now, 0};
 }
 
 // The reading is of a time in which the link was not up, or trained: what it brings is no error of a link
@@ -80,11 +93,11 @@ bool down_training(const struct health *h, uint32_t slot, int64_t t0, int64_t t1
 
 static void count_down(struct health_link *l, int64_t at, bool weak)
 {
-    if (l->num_downs == HEALTH_DOWNS) {
-        memmove(&l->downs[0], &l->downs[1], (HEALTH_DOWNS - 1) * sizeof(l->downs[0]));
-        l->num_downs--;
+    if (l->downs->num == HEALTH_DOWNS) {
+        memmove(&l->downs->down[0], &l->downs->down[1], (HEALTH_DOWNS - 1) * sizeof(l->downs->down[0]));
+        l->downs->num--;
     }
-    l->downs[l->num_downs++] = (struct health_down){at, weak};
+    l->downs->down[l->downs->num++] = (struct health_down){at, weak};
 }
 
 static bool overlap(int64_t a0, int64_t a1, int64_t b0, int64_t b1)
@@ -116,8 +129,8 @@ static struct episodes episodes_of(const struct health *h, const struct health_l
                                    int64_t t1)
 {
     struct episodes x = {0};
-    for (unsigned i = 0; i < l->num_episodes; i++) {
-        const struct health_episode *e = &l->episode[i];
+    for (unsigned i = 0; i < l->downs->num_episodes; i++) {
+        const struct health_episode *e = &l->downs->episode[i];
         int64_t end = e->up ? e->up : h->now;
         if (!overlap(t0, t1, e->down, e->up ? e->up : INT64_MAX - SLACK))
             continue;
@@ -133,8 +146,8 @@ static struct episodes episodes_of(const struct health *h, const struct health_l
 // Those that are over. One that lasts may be counted by the other end later: it stays.
 static void drop_episodes(struct health_link *l, int64_t t0, int64_t t1)
 {
-    for (unsigned i = l->num_episodes; i-- > 0;)
-        if (l->episode[i].up && overlap(t0, t1, l->episode[i].down, l->episode[i].up))
+    for (unsigned i = l->downs->num_episodes; i-- > 0;)
+        if (l->downs->episode[i].up && overlap(t0, t1, l->downs->episode[i].down, l->downs->episode[i].up))
             drop_episode(l, i);
 }
 
@@ -154,23 +167,23 @@ static bool count_all(const struct health *h, struct health_link *l, uint32_t n,
 
 static void both_counted(const struct health *h, struct health_link *l, unsigned i, unsigned k)
 {
-    const struct health_pending a = l->pending[0][i], b = l->pending[1][k];
+    const struct health_pending a = l->downs->pending[0][i], b = l->downs->pending[1][k];
     int64_t t0 = a.t0 < b.t0 ? a.t0 : b.t0, t1 = a.t1 > b.t1 ? a.t1 : b.t1;
     if (!count_all(h, l, a.n < b.n ? a.n : b.n, t0, t1, a.t1 < b.t1 ? a.t1 : b.t1, false))
         return;
-    drop(l->pending[0], &l->num_pending[0], i);
-    drop(l->pending[1], &l->num_pending[1], k);
+    drop(l->downs->pending[0], &l->downs->num_pending[0], i);
+    drop(l->downs->pending[1], &l->downs->num_pending[1], k);
 }
 
 static bool join_both(struct health *h, struct health_link *l)
 {
-    for (unsigned i = 0; i < l->num_pending[0]; i++) {
-        for (unsigned k = 0; k < l->num_pending[1]; k++) {
-            const struct health_pending *a = &l->pending[0][i], *b = &l->pending[1][k];
+    for (unsigned i = 0; i < l->downs->num_pending[0]; i++) {
+        for (unsigned k = 0; k < l->downs->num_pending[1]; k++) {
+            const struct health_pending *a = &l->downs->pending[0][i], *b = &l->downs->pending[1][k];
             if (overlap(a->t0, a->t1, b->t0, b->t1)) {
-                uint8_t before = l->num_pending[0];
+                uint8_t before = l->downs->num_pending[0];
                 both_counted(h, l, i, k);
-                return l->num_pending[0] != before;
+                return l->downs->num_pending[0] != before;
             }
         }
     }
@@ -192,8 +205,8 @@ static void rebooted(struct health *h, struct health_link *l, int e, const struc
 // Both have counted it, and it is not decided since it still lasts.
 static bool both_wait(const struct health_link *l, int e, unsigned i)
 {
-    const struct health_pending *p = &l->pending[e][i], *q = l->pending[!e];
-    for (unsigned k = 0; k < l->num_pending[!e]; k++)
+    const struct health_pending *p = &l->downs->pending[e][i], *q = l->downs->pending[!e];
+    for (unsigned k = 0; k < l->downs->num_pending[!e]; k++)
         if (overlap(p->t0, p->t1, q[k].t0, q[k].t1))
             return true;
     return false;
@@ -202,7 +215,7 @@ static bool both_wait(const struct health_link *l, int e, unsigned i)
 // One end has counted what the other has not: true when it is decided.
 static bool one_counted(struct health *h, struct health_link *l, int e, unsigned i)
 {
-    struct health_pending *p = &l->pending[e][i];
+    struct health_pending *p = &l->downs->pending[e][i];
     if (both_wait(l, e, i))
         return false;
     if (read_since(h, l->slot[!e], p->t1)) {
@@ -215,7 +228,7 @@ static bool one_counted(struct health *h, struct health_link *l, int e, unsigned
             !count_all(h, l, p->n, p->t0, p->t1, p->t1, true))
             return false;
     }
-    drop(l->pending[e], &l->num_pending[e], i);
+    drop(l->downs->pending[e], &l->downs->num_pending[e], i);
     return true;
 }
 
@@ -223,7 +236,7 @@ static bool one_counted(struct health *h, struct health_link *l, int e, unsigned
 // all what the subnet manager saw is all there is.
 static void episode_alone(struct health *h, struct health_link *l, unsigned i)
 {
-    const struct health_episode e = l->episode[i];
+    const struct health_episode e = l->downs->episode[i];
     bool a = readable(h, l->slot[0]), b = readable(h, l->slot[1]);
     if (e.up == 0 || h->now < e.up + SLACK)
         return;
@@ -236,20 +249,23 @@ static void episode_alone(struct health *h, struct health_link *l, unsigned i)
     bool read = (!a || read_since(h, l->slot[0], e.up)) && (!b || read_since(h, l->slot[1], e.up));
     bool waits = false;
     for (int end = 0; end < 2; end++)
-        for (unsigned k = 0; k < l->num_pending[end]; k++)
-            waits = waits || overlap(l->pending[end][k].t0, l->pending[end][k].t1, e.down, e.up);
+        for (unsigned k = 0; k < l->downs->num_pending[end]; k++)
+            waits =
+                waits || overlap(l->downs->pending[end][k].t0, l->downs->pending[end][k].t1, e.down, e.up);
     if (!waits && (read || h->now - e.up > PATIENCE))
         drop_episode(l, i);
 }
 
 void down_resolve(struct health *h, struct health_link *l)
 {
+    if (!l->downs)
+        return;
     while (join_both(h, l))
         ;
     for (int e = 0; e < 2; e++)
-        for (unsigned i = 0; i < l->num_pending[e];)
+        for (unsigned i = 0; i < l->downs->num_pending[e];)
             i += !one_counted(h, l, e, i);
-    for (unsigned i = l->num_episodes; i-- > 0;)
+    for (unsigned i = l->downs->num_episodes; i-- > 0;)
         episode_alone(h, l, i);
 }
 
@@ -344,8 +360,8 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
     int64_t begin = h->now - rule->level[0].window, first = 0, last = INT64_MIN;
     uint32_t strong = 0, weak = 0;
     double most = 0;
-    for (unsigned i = 0; i < l->num_downs; i++) {
-        const struct health_down *d = &l->downs[i];
+    for (unsigned i = 0; l->downs && i < l->downs->num; i++) {
+        const struct health_down *d = &l->downs->down[i];
         if (d->at <= begin)
             continue;
         first = first ? first : d->at;

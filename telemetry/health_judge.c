@@ -191,24 +191,28 @@ void health_module(struct health *h, uint32_t slot, double celsius, int64_t now)
     for (int i = 0; i < 7; i++)
         if (p->coldest[i] != INT16_MIN &&
             (p->celsius10 - p->coldest[i] > 100 || p->celsius10 > health_rules[RULE_L16].level[0].limit * 10))
-            health_link_get(h, slot);
+            health_wake(health_link_get(h, slot), RULE_L16);
 }
 
 // --- waits ---
 
 #define HELD_MEAN (60.0 * HEALTH_S)
 
-void held_read(struct health *h, uint32_t slot, int64_t t1)
+// Most ports wait a little now and then: that is told from the ticks alone (the capacity is a fifth less than
+// the rate at most).
+void held_read(struct health *h, uint32_t slot, uint64_t ticks, int64_t t0, int64_t t1)
 {
     const struct health_rule *rule = &health_rules[RULE_C01];
     struct health_port *p = &h->port[slot];
+    double about = (double)ticks * p->tick, most = p->rate_mbps * (1e6 / 8 * 0.75 / 1e9) * (double)(t1 - t0);
     struct tele_use use;
+    if (!p->link && about < rule->level[0].limit * rule->clear_part * most)
+        return;
     tele_use(h->t, slot, &use);
     if (isnan(use.held) || (!p->link && use.held < rule->level[0].limit * rule->clear_part))
         return;
     struct health_link *l = health_link_get(h, slot);
     int e = health_end(l, slot);
-    int64_t t0 = t1 - tele_interval(h->t, slot, TELE_XMIT_WAIT);
     double weight = 1 - exp(-(double)(t1 - t0) / HELD_MEAN);
     bool going_on = l->held[e] > 0;
     l->held[e] = (float)(going_on ? (double)l->held[e] * (1 - weight) + use.held * weight : use.held);
@@ -217,7 +221,7 @@ void held_read(struct health *h, uint32_t slot, int64_t t1)
         if (held < limit)
             l->held_since[e][i] = 0;
         else if (!l->held_since[e][i])
-            l->held_since[e][i] = t0 > 0 ? t0 : 1;
+            l->held_since[e][i] = t0 > 0 ? t0 : 1, health_wake(l, RULE_C01);
         if (held >= limit * rule->clear_part)
             l->held_last[e][i] = t1;
     }
@@ -325,6 +329,7 @@ void judge_slow(struct health *h)
             l->slow_since = 0;
         else if (!l->slow_since)
             l->slow_since = h->now > 0 ? h->now : 1;
+        health_wake(l, RULE_L05);
     }
 }
 
@@ -406,6 +411,34 @@ static void take(struct health *h, struct health_link *l, enum health_rule_index
     }
 }
 
+// Nothing stands, and nothing has happened that the rule looks at.
+static bool idle(const struct health *h, const struct health_link *l, const struct health_rule *rule)
+{
+    const struct health_port *a = &h->port[l->slot[0]],
+                             *b = l->slot[1] == TELE_SLOT_NONE ? a : &h->port[l->slot[1]];
+    switch (rule->kind) {
+    case KIND_COUNT:
+    case KIND_SUSTAINED:
+        return !l->series[0][rule->signal] && !l->series[1][rule->signal];
+    case KIND_DOWN:
+        return !l->down_since;
+    case KIND_FLAP:
+        return !l->downs && !l->series[0][rule->signal] && !l->series[1][rule->signal];
+    case KIND_REBOOT:
+        return true;
+    case KIND_SLOW:
+        return !l->slow_since;
+    case KIND_RAW_RISE:
+    case KIND_RAW_HIGH:
+        return !a->raw_over && !b->raw_over;
+    case KIND_HOT:
+        return !a->hot_at && !b->hot_at;
+    case KIND_HELD:
+        return !l->held_since[0][0] && !l->held_since[1][0];
+    }
+    return false;
+}
+
 static void judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f)
 {
     const struct health_rule *rule = &health_rules[r];
@@ -465,8 +498,16 @@ static void set_state(struct health *h, struct health_link *l)
 
 void judge_link(struct health *h, struct health_link *l)
 {
-    for (unsigned r = 0; r < HEALTH_RULES; r++) {
+    uint32_t todo = l->awake;
+    if (!todo)
+        return;
+    for (; todo; todo &= todo - 1) {
+        unsigned r = (unsigned)__builtin_ctz(todo);
         struct health_finding f;
+        if (l->verdict[r].level < 0 && idle(h, l, &health_rules[r])) {
+            l->awake &= ~(1u << r);
+            continue;
+        }
         f.level = -1;
         f.bad_at[0] = f.bad_at[1] = INT64_MIN;
         f.seen_to = h->now;

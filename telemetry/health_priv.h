@@ -117,20 +117,24 @@ struct health_pending { // LinkDowned has counted n, between t0 and t1
 struct health_episode { // not up, as the subnet manager has seen it
     int64_t down, up;   // up 0: still
 };
+// Downs of a link that has had some.
+struct health_downs {
+    struct health_pending pending[2][HEALTH_PENDING];
+    struct health_episode episode[HEALTH_PENDING];
+    uint8_t num_pending[2], num_episodes, num;
+    struct health_down {
+        int64_t at;
+        bool weak; // one end alone could be read
+    } down[HEALTH_DOWNS];
+};
 // A link of which there is something to say. Ends: 0 is that of the lower slot.
 struct health_link {
     uint32_t slot[2]; // [1] TELE_SLOT_NONE: far end never seen
     struct health_link *prev, *next;
+    uint32_t awake; // bit r: rule r stands, or what it looks at has moved
     struct health_verdict verdict[HEALTH_RULES];
     struct health_series *series[2][SIGNALS];
-    struct health_pending pending[2][HEALTH_PENDING];
-    struct health_episode episode[HEALTH_PENDING];
-    uint8_t num_pending[2], num_episodes;
-    uint8_t num_downs;
-    struct health_down {
-        int64_t at;
-        bool weak; // one end alone could be read
-    } downs[HEALTH_DOWNS];
+    struct health_downs *downs;           // NULL: none
     int64_t down_since;                   // 0: up
     int64_t slow_since;                   // 0: as it should be
     int64_t held_since[2][HEALTH_LEVELS]; // from when it is above the limit; 0: it is not
@@ -153,6 +157,7 @@ struct health_port {
     struct health_link *link;    // both ends have it; NULL: nothing to say
     uint32_t mate;               // the far end's slot, when it was seen last
     uint32_t rate_mbps;          // the same
+    uint16_t tick;               // bytes of one of XmitWait's
     uint32_t host;               // fabric's number of it; ID_NONE: not a host's port
     uint32_t resets;
     bool told;    // health_link() was called
@@ -163,9 +168,9 @@ struct health_port {
     // raw bit errors
     float raw_now[2], raw_bits[2]; // symbols and bits of the last and the running 5 min
     float slot_errors, slot_bits;
-    int64_t block;       // number of the running 5 min
-    uint8_t raw_over;    // readings in a row above half of a limit
-    uint8_t history[96]; // by quarter of an hour: code of the ratio, 0 = none
+    float median;     // of history; NAN: too little of it
+    int64_t block;    // number of the running 5 min
+    uint8_t raw_over; // readings in a row above half of a limit
     // coverage
     uint64_t holes; // bit i: something was not counted in the i-th last two minutes before hole_unit
     int64_t hole_unit;
@@ -173,7 +178,8 @@ struct health_port {
     int16_t celsius10;  // tenths; INT16_MIN: no source
     int16_t coldest[7]; // by ten minutes
     int64_t cold_unit;
-    int64_t hot_at; // of the last reading; 0: none
+    int64_t hot_at;      // of the last reading; 0: none
+    uint8_t history[96]; // by quarter of an hour: code of the ratio, 0 = none
 };
 
 struct health {
@@ -195,6 +201,10 @@ static inline uint32_t health_lower(const struct health *h, uint32_t slot)
     uint32_t mate = h->port[slot].mate;
     return mate != TELE_SLOT_NONE && mate < slot ? mate : slot;
 }
+static inline void health_wake(struct health_link *l, enum health_rule_index r)
+{
+    l->awake |= 1u << r;
+}
 static inline int health_end(const struct health_link *l, uint32_t slot)
 {
     return l->slot[0] == slot ? 0 : 1;
@@ -214,14 +224,13 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
 
 // health_raw.c
 void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, int64_t t1);
-double raw_ratio(const struct health_port *p);  // of the last 5 to 10 min; NAN
-double raw_median(const struct health_port *p); // of 24 h; NAN: an hour is not known
+double raw_ratio(const struct health_port *p); // of the last 5 to 10 min; NAN
 void raw_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f);
 
 // health_judge.c
 void judge_link(struct health *h, struct health_link *l);
 void judge_forget(struct health *h, struct health_link *l); // clears all verdicts
 void judge_slow(struct health *h);
-void held_read(struct health *h, uint32_t slot, int64_t t1);
+void held_read(struct health *h, uint32_t slot, uint64_t ticks, int64_t t0, int64_t t1);
 
 #endif

@@ -26,31 +26,7 @@ static double ratio_of(double c)
     return c <= 1 ? 0 : pow(10, (c - 1) * 16 / 254 - 16);
 }
 
-static void next_block(struct health_port *p, int64_t block)
-{
-    bool follows = block == p->block + 1;
-    p->raw_now[0] = follows ? p->raw_now[1] : 0;
-    p->raw_bits[0] = follows ? p->raw_bits[1] : 0;
-    p->raw_now[1] = p->raw_bits[1] = 0;
-    int64_t q0 = p->block / 3, q1 = block / 3;
-    if (q0 != q1 && p->block) {
-        p->history[q0 % QUARTERS] =
-            p->slot_bits > 0 ? code((double)p->slot_errors / (double)p->slot_bits) : 0;
-        p->slot_errors = p->slot_bits = 0;
-        for (int64_t q = q0 + 1; q < q1 && q < q0 + 1 + QUARTERS; q++)
-            p->history[q % QUARTERS] = 0;
-        p->history[q1 % QUARTERS] = 0;
-    }
-    p->block = block;
-}
-
-double raw_ratio(const struct health_port *p)
-{
-    double bits = (double)p->raw_bits[0] + (double)p->raw_bits[1];
-    return bits > 0 ? ((double)p->raw_now[0] + (double)p->raw_now[1]) / bits : NAN;
-}
-
-double raw_median(const struct health_port *p)
+static double median_of(const struct health_port *p)
 {
     uint16_t of[256] = {0};
     unsigned n = 0, seen = 0;
@@ -70,10 +46,35 @@ double raw_median(const struct health_port *p)
     return NAN;
 }
 
+static void next_block(struct health_port *p, int64_t block)
+{
+    bool follows = block == p->block + 1;
+    p->raw_now[0] = follows ? p->raw_now[1] : 0;
+    p->raw_bits[0] = follows ? p->raw_bits[1] : 0;
+    p->raw_now[1] = p->raw_bits[1] = 0;
+    int64_t q0 = p->block / 3, q1 = block / 3;
+    if (q0 != q1 && p->block) {
+        p->history[q0 % QUARTERS] =
+            p->slot_bits > 0 ? code((double)p->slot_errors / (double)p->slot_bits) : 0;
+        p->slot_errors = p->slot_bits = 0;
+        for (int64_t q = q0 + 1; q < q1 && q < q0 + 1 + QUARTERS; q++)
+            p->history[q % QUARTERS] = 0;
+        p->history[q1 % QUARTERS] = 0;
+        p->median = (float)median_of(p);
+    }
+    p->block = block;
+}
+
+double raw_ratio(const struct health_port *p)
+{
+    double bits = (double)p->raw_bits[0] + (double)p->raw_bits[1];
+    return bits > 0 ? ((double)p->raw_now[0] + (double)p->raw_now[1]) / bits : NAN;
+}
+
 static double rise_limit(const struct health_port *p)
 {
     const struct health_rule *r = &health_rules[RULE_L08];
-    double m = raw_median(p), limit = r->level[0].limit * m;
+    double m = (double)p->median, limit = r->level[0].limit * m;
     if (isnan(m))
         return NAN;
     return limit > r->least ? limit : r->least;
@@ -99,8 +100,11 @@ void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, i
     double rise = rise_limit(p), high = health_rules[RULE_L09].level[0].limit;
     bool over = now > high / 2 || (!isnan(rise) && now > rise / 2);
     p->raw_over = !over ? 0 : p->raw_over < 255 ? p->raw_over + 1 : 255;
-    if (over)
-        health_link_get(h, slot);
+    if (!over)
+        return;
+    struct health_link *l = health_link_get(h, slot);
+    health_wake(l, RULE_L08);
+    health_wake(l, RULE_L09);
 }
 
 static void bad(struct health_finding *f, int level, int64_t at)
@@ -114,7 +118,7 @@ static int rise_level(struct health_link *l, const struct health_port *p, double
 {
     const struct health_rule *rule = &health_rules[RULE_L08];
     bool stands = l->verdict[RULE_L08].level >= 0;
-    double base = stands ? (double)l->raw_base : raw_median(p);
+    double base = stands ? (double)l->raw_base : (double)p->median;
     double clear = rule->clear_part * fmax(rule->level[0].limit * base, rule->least);
     *limit = rise_limit(p);
     if (stands && now > clear)
