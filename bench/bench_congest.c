@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_congest [--runs N] [--seed N] [--scenario N] [--missing N] [--verbose] [--json]: roots of congestion
-// found on random fabrics, against what the simulation of credits saw.
+// bench_congest [--runs N] [--seed N] [--scenario N] [--missing N] [--verbose] [--json], or --speed FABRIC:
+// roots of congestion found on random fabrics, against what the simulation of credits saw.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,11 +33,28 @@ static void cell(enum runs_scenario s, enum runs_missing m, unsigned runs, uint6
     }
 }
 
+static int speed(const char *name, unsigned held, bool json)
+{
+    struct runs_speed r;
+    runs_speed(name, held, &r);
+    double most = 0;
+    for (unsigned i = 0; i < 6; i++)
+        most = (double)r.ns[i] / 1e6 > most ? (double)r.ns[i] / 1e6 : most;
+    if (json)
+        printf("[{\"ports\": %u, \"held\": %u, \"trees\": %u, \"first_ms\": %.3f, \"then_ms\": %.3f}]\n",
+               r.ports, r.held, r.trees, most, (double)r.ns[5] / 1e6);
+    else
+        printf("%s: %u ports, %u held, %u trees: %.1f ms at first, then %.1f ms\n", name, r.ports, r.held,
+               r.trees, most, (double)r.ns[5] / 1e6);
+    return r.ports ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     unsigned runs = 100, only_s = RUNS_SCENARIOS, only_m = RUNS_MISSING;
     uint64_t seed = 1, from = 0;
     bool json = false;
+    const char *fast = NULL;
     for (int i = 1; i < argc; i++) {
         const char *v = i + 1 < argc ? argv[i + 1] : "0";
         if (strcmp(argv[i], "--runs") == 0)
@@ -54,7 +71,11 @@ int main(int argc, char **argv)
             runs_verbose = true;
         else if (strcmp(argv[i], "--json") == 0)
             json = true;
+        else if (strcmp(argv[i], "--speed") == 0)
+            fast = v;
     }
+    if (fast)
+        return speed(fast, 1000, json);
     const char *comma = "";
     printf("%s", json ? "[" : "");
     for (unsigned s = 0; s < RUNS_SCENARIOS; s++)

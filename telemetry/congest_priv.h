@@ -38,7 +38,8 @@ struct congest_routes {
     uint32_t num_at;
     uint32_t *first_lid; // groups only: LIDs by the switch where they hang, [switch] .. [switch + 1]
     uint16_t *lid;
-    uint32_t made; // ways made since the last congest_routes_set()
+    uint16_t *room; // for a list of LIDs, during a call
+    uint32_t made;  // ways made since the last congest_routes_set()
 };
 // Forgets what is of other routes. tables must be of the fabric, else they count as not known.
 void congest_routes_set(struct congest_routes *r, const struct tele_table *t,

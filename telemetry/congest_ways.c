@@ -20,6 +20,7 @@ static void forget(struct congest_routes *r)
     free(r->slot_of);
     free(r->first_lid);
     free(r->lid);
+    free(r->room);
     fabric_unref(r->fabric);
     tables_unref(r->tables);
     groups_unref(r->groups);
@@ -75,6 +76,8 @@ void congest_routes_set(struct congest_routes *r, const struct tele_table *t,
         r->num_at = t->num;
         r->at = xcalloc(t->num + 1, sizeof(struct congest_ways *));
         map_slots(r, t);
+        if (tables)
+            r->room = xcalloc(tables->lids + 1, sizeof(*r->room));
         if (groups)
             map_lids(r);
     }
@@ -125,48 +128,55 @@ static void count(const struct congest_routes *r, uint32_t sw, uint16_t lid, uin
             dests[w * 64 + (unsigned)__builtin_ctzll(bits)]++;
 }
 
-static void count_static(const struct congest_routes *r, uint32_t from, uint8_t num, uint32_t to,
-                         uint32_t *dests)
+static uint32_t lids_static(const struct congest_routes *r, uint32_t sw, uint8_t num, uint16_t *ret)
 {
-    const uint8_t *row = tables_row(r->tables, from);
-    uint32_t lids = r->tables->lids;
-    for (uint32_t i = 0; i < lids;) {
+    const uint8_t *row = tables_row(r->tables, sw);
+    uint32_t lids = r->tables->lids, n = 0;
+    for (uint32_t i = 1; i < lids;) {
         const uint8_t *x = memchr(row + i, num, lids - i);
         if (!x)
-            return;
+            break;
         for (i = (uint32_t)(x - row); i < lids && row[i] == num; i++)
-            count(r, to, (uint16_t)i, dests);
+            ret[n++] = (uint16_t)i;
     }
+    return n;
 }
 
 // What does not have the port in its table's entry, but in its group.
-static void count_groups(const struct congest_routes *r, uint32_t from, uint8_t num, uint32_t to,
-                         uint32_t *dests)
+static uint32_t lids_by_group(const struct congest_routes *r, uint32_t sw, uint8_t num, uint16_t *ret)
 {
     const struct fabric_groups *g = r->groups;
-    const struct fabric_group *own = g->group + g->first[from];
+    const struct fabric_group *own = g->group + g->first[sw];
+    uint32_t n = 0;
     for (uint32_t s = 0; s < g->num_switches; s++) {
-        uint16_t i = g->to[(size_t)from * g->num_switches + s];
+        uint16_t i = g->to[(size_t)sw * g->num_switches + s];
         if (i == GROUP_NONE || !port_set_has(&own[i].ports, num))
             continue;
         for (uint32_t k = r->first_lid[s]; k < r->first_lid[s + 1]; k++)
-            if (tables_port(r->tables, from, r->lid[k]) != num)
-                count(r, to, r->lid[k], dests);
+            if (tables_port(r->tables, sw, r->lid[k]) != num)
+                ret[n++] = r->lid[k];
     }
+    return n;
+}
+
+// LIDs that go out by a port of a switch; room for all that the tables have.
+static uint32_t lids_of(const struct congest_routes *r, uint32_t sw, uint8_t num, uint16_t *ret)
+{
+    uint32_t n = lids_static(r, sw, num, ret);
+    return r->groups ? n + lids_by_group(r, sw, num, ret + n) : n;
 }
 
 static struct congest_ways *make(const struct congest_routes *r, const struct tele_table *t, uint32_t slot)
 {
     uint32_t dests[256] = {0}, n = 0;
     uint32_t from = congest_switch_of(r, t, slot), to = congest_switch_behind(r, t, slot);
-    uint8_t num = t->port[slot].num;
     if (from == ID_NONE) {
         for (uint32_t lid = 1; lid < r->tables->lids; lid++)
             count(r, to, (uint16_t)lid, dests);
     } else {
-        count_static(r, from, num, to, dests);
-        if (r->groups)
-            count_groups(r, from, num, to, dests);
+        uint32_t num = lids_of(r, from, t->port[slot].num, r->room);
+        for (uint32_t i = 0; i < num; i++)
+            count(r, to, r->room[i], dests);
     }
     // Nothing goes back where it came from, but by a table that is wrong.
     dests[0] = dests[LFT_DROP] = 0;
@@ -213,13 +223,9 @@ void congest_behind(const struct congest_routes *r, const struct tele_table *t, 
         (struct congest_behind){.slot = slot, .sw = congest_switch_of(r, t, slot), .num = t->port[slot].num};
     if (!r->tables || ret->sw == ID_NONE)
         return;
-    uint32_t all = 0;
-    for (uint32_t lid = 1; lid < r->tables->lids; lid++)
-        all += goes_out(r, ret->sw, (uint16_t)lid, ret->num);
-    uint32_t step = (all + CONGEST_DESTS - 1) / CONGEST_DESTS, k = 0;
-    for (uint32_t lid = 1; lid < r->tables->lids && step; lid++)
-        if (goes_out(r, ret->sw, (uint16_t)lid, ret->num) && k++ % step == 0)
-            ret->lid[ret->num_lids++] = (uint16_t)lid;
+    uint32_t all = lids_of(r, ret->sw, ret->num, r->room), step = (all + CONGEST_DESTS - 1) / CONGEST_DESTS;
+    for (uint32_t i = 0; i < all; i += step)
+        ret->lid[ret->num_lids++] = r->room[i];
 }
 
 // Whether a packet for lid that is at sw may pass the port. With groups there are many ways; to look at all

@@ -245,6 +245,14 @@ static void number(struct run *r)
     r->f = f;
 }
 
+static void find_hosts(struct run *r)
+{
+    r->host = xcalloc(r->f->num_ports + 1, sizeof(*r->host));
+    for (uint32_t i = 0; i < r->f->num_ports; i++)
+        if (fabric_node(r->f, r->f->port[i].node)->role == ROLE_HOST && port_valid(r->f->port[i].peer))
+            r->host[r->hosts++] = i;
+}
+
 static bool bring_up(struct run *r, enum runs_scenario s)
 {
     r->f = named_fabric(r);
@@ -271,10 +279,7 @@ static bool bring_up(struct run *r, enum runs_scenario s)
     for (uint32_t sw = 0; sw < r->f->num_switches; sw++)
         sim_set_lft(r->sim, fabric_switch(r->f, sw)->guid, tables_row(r->tables, sw), r->tables->lids,
                     r->tables->top_lid);
-    r->host = xcalloc(r->f->num_ports + 1, sizeof(*r->host));
-    for (uint32_t i = 0; i < r->f->num_ports; i++)
-        if (fabric_node(r->f, r->f->port[i].node)->role == ROLE_HOST && port_valid(r->f->port[i].peer))
-            r->host[r->hosts++] = i;
+    find_hosts(r);
     return r->hosts >= 6;
 }
 
@@ -735,8 +740,10 @@ static void done(struct run *r)
 {
     if (r->c)
         congest_free(r->c);
-    sim_free(r->sim);
-    loop_free(r->loop);
+    if (r->loop) {
+        sim_free(r->sim);
+        loop_free(r->loop);
+    }
     tables_unref(r->tables);
     fabric_unref(r->f);
     free(r->host);
@@ -792,4 +799,81 @@ void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct r
     }
     if (r.loop)
         done(&r);
+}
+
+// --- speed ---
+
+static void say(struct run *r, uint32_t port, const uint32_t *slot, double used, double held)
+{
+    uint32_t s = slot[port];
+    double bytes = tele_capacity(&r->t, s) * mono_seconds(SWEEP);
+    r->t.value[(size_t)s * TELE_COUNTERS + TELE_XMIT_DATA] += (uint64_t)(used * bytes / 4);
+    r->t.value[(size_t)s * TELE_COUNTERS + TELE_XMIT_WAIT] += (uint64_t)(held * bytes / 8);
+}
+
+void runs_speed(const char *name, unsigned want, struct runs_speed *ret)
+{
+    struct runs_result res;
+    struct run r = {.ret = &res, .narrow = ID_NONE};
+    struct err e = {0};
+    *ret = (struct runs_speed){0};
+    rng_init(&r.rng, 1);
+    r.f = topogen_make(name, &e);
+    if (!r.f)
+        return;
+    number(&r);
+    struct route_result routes = {0};
+    if (route_compute(r.f, &(struct route_opts){.engine = ROUTE_UPDN}, &routes, &e)) {
+        fabric_unref(r.f);
+        return;
+    }
+    r.tables = routes.tables;
+    find_hosts(&r);
+    table_make(&r);
+    r.c = congest_new(NULL);
+    uint32_t *slot = xcalloc(r.f->num_ports, sizeof(*slot)), marked = 0, to = 0;
+    double *held = xcalloc(r.f->num_ports, sizeof(*held));
+    for (uint32_t s = 0; s < r.t.num; s++)
+        slot[r.t.port[s].port] = s;
+    for (unsigned i = 0; marked < want && i < 100000; i++) { // 50 senders to each receiver
+        uint32_t w[32], from = any_host(&r);
+        to = i % 50 ? to : any_host(&r);
+        unsigned n = from == to ? 0 : way(&r, from, to, w);
+        for (unsigned k = 0; k + 1 < n; k++) {
+            marked += held[w[k]] <= 0;
+            held[w[k]] = 0.3 + 0.1 * k;
+        }
+        if (n)
+            held[w[n - 1]] = 0.9;
+    }
+    for (unsigned sweep_no = 0; sweep_no < 6; sweep_no++) {
+        for (uint32_t p = 0; p < r.f->num_ports; p++) {
+            if (!port_valid(r.f->port[p].peer) || !r.f->port[p].num)
+                continue;
+            uint32_t s = slot[p];
+            memcpy(&r.t.before[(size_t)s * TELE_COUNTERS], &r.t.value[(size_t)s * TELE_COUNTERS],
+                   TELE_COUNTERS * 8);
+            say(&r, p, slot, held[p] > 0 ? 0.1 : 0.01, held[p]);
+            r.t.have[s] = r.t.had[s] =
+                1ULL << TELE_XMIT_DATA | 1ULL << TELE_RCV_DATA | 1ULL << TELE_XMIT_WAIT;
+            if (s % 10 == 7) // a tenth is not read
+                continue;
+            r.t.at_before[(size_t)s * TELE_GROUPS + TELE_DATA] = SWEEP * (sweep_no + 1);
+            r.t.at[(size_t)s * TELE_GROUPS + TELE_DATA] = SWEEP * (sweep_no + 2);
+        }
+        struct timespec a, z;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+        congest_feed(r.c, &r.t, r.tables, NULL, SWEEP * (sweep_no + 2));
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &z);
+        ret->ns[sweep_no] = (z.tv_sec - a.tv_sec) * MONO_S + z.tv_nsec - a.tv_nsec;
+    }
+    struct congest_totals totals;
+    const struct congest_tree *const *t;
+    congest_totals(r.c, &totals);
+    ret->trees = congest_trees(r.c, &t);
+    ret->held = totals.held;
+    ret->ports = r.t.num;
+    free(slot);
+    free(held);
+    done(&r);
 }

@@ -43,4 +43,12 @@ struct runs_result {
 void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct runs_result *ret);
 extern bool runs_verbose;
 
+// One large fabric with so many ports that wait: how long a feed takes. ns[0..1]: nobody waits yet; [2]:
+// routes are looked up; then they are known.
+struct runs_speed {
+    uint32_t ports, held, trees;
+    int64_t ns[6];
+};
+void runs_speed(const char *name, unsigned held, struct runs_speed *ret);
+
 #endif
