@@ -278,12 +278,8 @@ static void job_init(struct job *j, struct rgraph *g, const struct rorder *o, en
 {
     bool rail = engine == ROUTE_RAIL;
     *j = (struct job){.g = g, .o = o, .ordered = engine != ROUTE_MINHOP, .tab = tab};
-    uint32_t *order = NULL;
-    if (rail)
-        j->rail = rrail_new(g, o, a, &order);
-    else
-        order = rnumbers_assign(g, o, a);
-    j->dest_switch = order;
+    j->dest_switch = rail ? rrail_numbers(g, o, a) : rnumbers_assign(g, o, a);
+    j->rail = rail ? rrail_new(g, o, j->dest_switch, a) : NULL;
     j->lid = ARENA_NEW_N(a, g->doff[g->n] + 1, uint16_t);
     for (uint32_t i = 0; i < g->doff[g->n]; i++)
         j->lid[i] = g->d[i].lid;

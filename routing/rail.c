@@ -12,13 +12,12 @@
 // Where several cables of a switch lead up to where it must turn, it takes the one of the same rank as the
 // destination's own among those that lead there from its end: the path up mirrors the path down, so that what
 // does not meet on the way down does not meet on the way up. On a complete tree all this is Dmodc's closed
-// form. Where trees are irregular, numbers change hands on each leaf before chains are found, so that less
-// meets (rail_balance.c).
+// form.
 //
 // Steps "up" are to a switch of the next higher rank. Where that is not a legal candidate (column.c's rule),
 // or no chain leads there (roots of the order, ends above the leaves, damaged trees), the number's digit
-// picks among all legal ports. All is decided by GUIDs, port numbers, names and ranks: not by how nodes are
-// numbered.
+// picks among all legal ports; where just the destination's own cable is missing on a leaf, one near it in
+// the list. All is decided by GUIDs, port numbers, names and ranks: not by how nodes are numbered.
 //
 // Memory: bytes for every pair of switches, and about 20 bytes a destination and level.
 #include "routing/rail_priv.h"
@@ -457,10 +456,9 @@ static uint32_t count_levels(const struct rgraph *g, const struct rorder *o)
     return n < RAIL_LEVELS ? n : RAIL_LEVELS;
 }
 
-struct rrail *rrail_new(struct rgraph *g, const struct rorder *o, struct arena *a, uint32_t **ret_order)
+struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, const uint32_t *order,
+                        struct arena *a)
 {
-    struct rnumbers num = rrail_numbers(g, o, a);
-    *ret_order = num.order;
     struct rrail *r = ARENA_NEW(a, struct rrail);
     *r = (struct rrail){.g = g, .o = o, .n = g->n, .levels = count_levels(g, o)};
     for (uint32_t i = 0; i < g->doff[g->n]; i++)
@@ -486,8 +484,7 @@ struct rrail *rrail_new(struct rgraph *g, const struct rorder *o, struct arena *
     alloc_chains(r, a);
     r->taken = ARENA_NEW_N(a, r->num_up + 1, uint32_t);
     r->quota = ARENA_NEW_N(a, r->n + 1, uint32_t);
-    rrail_balance(r, g, &num);
-    find_chains(r, num.order);
+    find_chains(r, order);
     return r;
 }
 
@@ -575,6 +572,26 @@ static bool put_up_plain(const struct put *p, const uint8_t *via, const uint16_t
     return plain;
 }
 
+// At a switch that lacks the cable of destination i: another one, near it in the list, on this side or on
+// that, within a quarter of the list, so that these share the load. What a leaf sends at once goes mostly to
+// neighbours in number. So it is one of them that meets it going up, and mostly the same one meets it where
+// it comes down on a cable that is another's; farther off there would be two. Destinations of two leaves in a
+// row give way alike, since that is how far what is sent at once reaches: they do not meet each other.
+static uint8_t aside(const struct rrail *r, const struct put *p, uint32_t i)
+{
+    const struct rup *up = r->up + r->uoff[p->s];
+    uint32_t deal = r->udeal[p->s], own = r->pick[0][i], step;
+    if (r->chain[1][i] == r->n || own >= deal || up[own].port)
+        return 0;
+    step = (r->digit[0][i] / deal / 2 + p->turn) % (deal > 1 ? deal / 2 : 1);
+    for (uint32_t k = step; k < step + deal; k++) {
+        uint32_t off = k / 2 % deal + 1, at = (k % 2 ? own + off : own + deal - off) % deal;
+        if (up[at].port && legal(r, p->s, up[at].port, p->ways->mask))
+            return up[at].port;
+    }
+    return 0;
+}
+
 static void put_up(struct rrail_at *w, const struct put *p)
 {
     const struct rrail *r = w->r;
@@ -593,6 +610,8 @@ static void put_up(struct rrail_at *w, const struct put *p)
             port = pick_up(w, p->s, chain[i], mirror[i], mask);
         else if (port && !all && !legal(r, p->s, port, mask))
             port = 0;
+        if (port == 0 && p->own == 0)
+            port = aside(r, p, i);
         p->row[p->lid[i]] = port ? port : by_digit(p, i);
     }
 }

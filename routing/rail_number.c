@@ -19,9 +19,6 @@
 // are more, so that it is not always the first cables that carry double. The same holds for pods and the
 // cables above their spines. Where each pod has one rail, numbers run along the rail: the adapters of a host
 // have the same number, and leaves that follow one another on a rail follow one another in numbers.
-//
-// Each leaf's compute hosts have numbers from a stretch of its own, holes among them; within it
-// rail_balance.c may deal them out anew.
 #include "routing/rail_priv.h"
 
 #include <ctype.h>
@@ -157,12 +154,6 @@ static bool has_word(const char *name, const char *const *word)
     return false;
 }
 
-// Whether its host has most of the adapters that hosts usually have.
-static bool is_usual(const struct naming *c, const struct node *n)
-{
-    return (n->host < c->g->f->num_hosts ? c->size[n->host] : 1) * 2 > c->usual;
-}
-
 // Hosts with most of the usual number of adapters compute, whatever their name; else the name decides. Many
 // adapters have none of their own: they are taken as they come.
 static enum kind kind_of_host(const struct naming *c, const struct node *n)
@@ -172,7 +163,8 @@ static enum kind kind_of_host(const struct naming *c, const struct node *n)
     static const char *const management[] = {"mgmt",  "manage", "ufm",   "admin",
                                              "login", "head",   "infra", NULL};
     const char *name = fabric_desc(c->g->f, n);
-    if (c->usual > 1 && is_usual(c, n))
+    uint32_t size = n->host < c->g->f->num_hosts ? c->size[n->host] : 1;
+    if (c->usual > 1 && size * 2 > c->usual)
         return KIND_COMPUTE;
     if (has_word(name, storage))
         return KIND_STORAGE;
@@ -306,16 +298,135 @@ static bool fills(uint64_t what, uint64_t room)
     return what * 8 >= room * 7;
 }
 
-static void number_compute(struct rgraph *g, const struct naming *c, const uint8_t *kind, struct arena *a,
-                           struct rnumbers *n)
+// --- cables of their own for rails that share leaves ---
+
+// With R adapters of each host on a leaf, a rail has every R-th number. As these run on over more cables than
+// a leaf has hosts, a rail comes to use cables that others use too, though never at once: until a host is
+// missing, or has adapters of another name, so that one rail is some places behind another. So numbers are
+// dealt out to cables anew: of the cables, each rail has as many for itself as go round; those left over are
+// shared, each by as few rails side by side as can be and at times far apart. In the end each cable has as
+// many numbers as any other. For 20 cables and hosts of 8 adapters, number by number:
+//      0  1  2  3  4  5  6  7
+//      8  9 10 11 12 13 14 15
+//     16  1 17  3 18  5 19  7
+//      0  9  2 11  4 13  6 15
+//      8 16 10 17 12 18 14 19
+struct deal {
+    uint32_t cables, rails, len; // len: numbers until it begins anew; 0: cables in turn
+    uint32_t *cable;             // per number: its cable
+    uint32_t *before;            // numbers before it with the same cable
+};
+
+static uint32_t gcd(uint32_t a, uint32_t b)
+{
+    return b ? gcd(b, a % b) : a;
+}
+
+// Of the shared cables' numbers, taken rail by rail: whether rail r has some of cable k's.
+static bool shares(const struct deal *d, uint32_t r, uint32_t k)
+{
+    uint32_t g = gcd(d->cables, d->rails), each = d->cables % d->rails / g, turns = d->rails / g;
+    return k * turns < (r + 1) * each && r * each < (k + 1) * turns;
+}
+
+// The cable that was used least of those that rail r may use; its own before shared ones, `left` of which it
+// may use still.
+static uint32_t next_cable(const struct deal *d, const uint32_t *used, uint32_t r, uint32_t left)
+{
+    uint32_t own = d->cables - d->cables % d->rails, best = ID_NONE;
+    for (uint32_t c = r; c < own; c += d->rails)
+        best = best == ID_NONE || used[c] < used[best] ? c : best;
+    for (uint32_t c = own; c < d->cables && left > 0; c++) {
+        if (shares(d, r, c - own) && (best == ID_NONE || used[c] < used[best]))
+            best = c;
+    }
+    return best;
+}
+
+// Whether leaves of so many slots have each of their numbers on another cable, and cables as many numbers.
+static bool is_fair(const struct deal *d, const uint32_t *used, uint32_t width)
+{
+    for (uint32_t c = 0; c < d->cables; c++) {
+        if (used[c] != d->len / d->cables)
+            return false;
+    }
+    for (uint32_t first = 0; first < d->len; first += d->rails) {
+        bool taken[256] = {false};
+        for (uint32_t i = first; i < first + width; i++) {
+            if (taken[d->cable[i % d->len]])
+                return false;
+            taken[d->cable[i % d->len]] = true;
+        }
+    }
+    return true;
+}
+
+static struct deal deal_new(uint32_t cables, uint32_t rails, uint32_t width, struct arena *a)
+{
+    struct deal d = {.cables = cables, .rails = rails};
+    uint32_t used[256] = {0}, left[256], len = cables / gcd(cables, rails) * rails;
+    if (cables > 255 || rails < 2 || rails > width || width > cables)
+        return d;
+    d.cable = ARENA_NEW_N(a, len, uint32_t);
+    d.before = ARENA_NEW_N(a, len, uint32_t);
+    for (uint32_t r = 0; r < rails; r++)
+        left[r] = cables % rails / gcd(cables, rails);
+    for (uint32_t i = 0; i < len; i++) {
+        uint32_t c = next_cable(&d, used, i % rails, left[i % rails]);
+        left[i % rails] -= c >= cables - cables % rails;
+        d.cable[i] = c;
+        d.before[i] = used[c]++;
+    }
+    d.len = len;
+    d.len = is_fair(&d, used, width) ? len : 0;
+    return d;
+}
+
+// The number whose first digit is the cable; what is left of it goes on counting the numbers on this cable.
+static uint32_t deal_out(const struct deal *d, uint32_t n)
+{
+    if (d->len == 0)
+        return n;
+    return (n / d->len * (d->len / d->cables) + d->before[n % d->len]) * d->cables + d->cable[n % d->len];
+}
+
+static uint32_t host_of(const struct naming *c, uint32_t i)
+{
+    const struct fabric *f = c->g->f;
+    return fabric_node(f, f->port[f->lid_port[c->g->d[i].lid]].node)->host;
+}
+
+// Adapters that most compute hosts have on one leaf.
+static uint32_t rails_of_leaves(const struct naming *c, const uint8_t *kind)
+{
+    const struct rgraph *g = c->g;
+    uint32_t hist[256] = {0};
+    for (uint32_t l = 0; l < c->leaves; l++) {
+        uint32_t s = c->order[l];
+        for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
+            uint32_t host = host_of(c, i), same = 0;
+            for (uint32_t k = g->doff[s]; k < g->doff[s + 1] && host < g->f->num_hosts; k++)
+                same += kind[k] == KIND_COMPUTE && g->d[k].lid_offset == 0 && host_of(c, k) == host;
+            if (kind[i] == KIND_COMPUTE && g->d[i].lid_offset == 0)
+                hist[same < 255 ? same : 255]++;
+        }
+    }
+    return most_common(hist);
+}
+
+static void number_compute(struct rgraph *g, const struct naming *c, const uint8_t *kind, struct arena *a)
 {
     struct shape sh = shape_of(c, kind);
-    n->run_on = !fills(sh.width, sh.cables);
     uint32_t *width = ARENA_NEW_N(a, c->leaves + 1, uint32_t), base = 0;
+    struct deal deal = {0};
+    if (!fills(sh.width, sh.cables))
+        deal = deal_new(sh.cables, rails_of_leaves(c, kind), sh.width, a);
     for (uint32_t l = 0; l < c->leaves; l++) {
         width[l] = width_of(c, c->order[l], kind);
-        if (!n->run_on && width[l] <= sh.cables)
+        if (fills(sh.width, sh.cables) && width[l] <= sh.cables)
             width[l] = (width[l] + sh.cables - 1) / sh.cables * sh.cables;
+        else if (deal.len > 0)
+            width[l] = (width[l] + deal.rails - 1) / deal.rails * deal.rails;
     }
     bool anew = c->by_rail || fills(usual_span(c, width, a), (uint64_t)sh.neighbours * sh.above);
     for (uint32_t l = 0; l < c->leaves; l++) {
@@ -324,10 +435,8 @@ static void number_compute(struct rgraph *g, const struct naming *c, const uint8
             base = 0;
         for (uint32_t i = g->doff[s]; i < g->doff[s + 1]; i++) {
             if (kind[i] == KIND_COMPUTE)
-                g->d[i].seq = base + c->slot[g->d[i].slot] + g->d[i].lid_offset;
+                g->d[i].seq = deal_out(&deal, base + c->slot[g->d[i].slot]) + g->d[i].lid_offset;
         }
-        n->base[s] = base;
-        n->room[s] = width[l];
         base += width[l];
     }
 }
@@ -347,19 +456,7 @@ static void number_others(struct rgraph *g, const struct naming *c, const uint8_
     }
 }
 
-// Of one rail, and of hosts with the usual number of adapters or with others.
-static void find_sorts(const struct naming *c, const uint8_t *kind, uint32_t *sort)
-{
-    const struct fabric *f = c->g->f;
-    for (uint32_t i = 0; i < c->g->doff[c->g->n]; i++) {
-        if (kind[i] != KIND_COMPUTE)
-            continue;
-        const struct port *p = &f->port[f->lid_port[c->g->d[i].lid]];
-        sort[i] = p->rail * 2u + is_usual(c, fabric_node(f, p->node));
-    }
-}
-
-struct rnumbers rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a)
+uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a)
 {
     struct naming c = {.g = g, .o = o};
     c.leaf = ARENA_NEW_N(a, g->n + 1, bool);
@@ -371,8 +468,6 @@ struct rnumbers rrail_numbers(struct rgraph *g, const struct rorder *o, struct a
         c.order[s] = s;
     }
     qsort_r(c.order, g->n, sizeof(*c.order), switch_cmp, &c);
-    struct rnumbers n = {.order = c.order, .leaves = c.leaves};
-    n.by_name = arena_memdup(a, c.order, (c.leaves + 1) * sizeof(*n.by_name));
     find_pods(&c, a);
     c.by_rail = pods_have_rails(&c, a);
     qsort_r(c.order, c.leaves, sizeof(*c.order), leaf_cmp, &c);
@@ -385,11 +480,7 @@ struct rnumbers rrail_numbers(struct rgraph *g, const struct rorder *o, struct a
         }
     }
     find_slots(&c, kind, a);
-    n.base = ARENA_NEW_N(a, g->n + 1, uint32_t);
-    n.room = ARENA_NEW_N(a, g->n + 1, uint32_t);
-    n.sort = ARENA_NEW_N(a, g->doff[g->n] + 1, uint32_t);
-    number_compute(g, &c, kind, a, &n);
+    number_compute(g, &c, kind, a);
     number_others(g, &c, kind);
-    find_sorts(&c, kind, n.sort);
-    return n;
+    return c.order;
 }

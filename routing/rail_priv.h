@@ -41,17 +41,4 @@ struct rrail {
     uint32_t *mirror[RAIL_LEVELS + 1][RAIL_LEVELS]; // [to level][at level]; see mirror_of()
 };
 
-// Sequence numbers as rail_number.c gives them out.
-struct rnumbers {
-    uint32_t *order, leaves; // switches, leaves first, in the order in which they were numbered
-    uint32_t *by_name;       // the leaves in the order of their names
-    bool run_on;             // leaves do not each begin at the same cable
-    uint32_t *base, *room;   // per leaf, by switch: numbers that its compute hosts may have
-    uint32_t *sort;          // per compute host's destination: which of these are alike
-};
-struct rnumbers rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a);
-
-// Exchanges numbers within leaves where r's tree is irregular, before there are chains; see rail_balance.c.
-void rrail_balance(const struct rrail *r, struct rgraph *g, const struct rnumbers *n);
-
 #endif

@@ -7,7 +7,6 @@
 //   fill.c    which port each destination gets
 //   rows.c    both at once for all columns: the fast way, on trees
 //   rail_number.c, rail.c  the same two for rail: numbers by place, and ways up that mirror ways down
-//   rail_balance.c  numbers that hosts of a leaf exchange where a tree is irregular
 //   file.c    tables read from a dump
 //   repair.c  tables that keep to those of the whole fabric while it is damaged
 // and, sharing nothing with them: verify.c (the proof), verify_change.c (the proof of a change), plan*.c

@@ -98,9 +98,11 @@ bool rcolumn_candidate(const struct rcolumn *c, const struct rgraph *g, const st
 uint32_t *rnumbers_assign(struct rgraph *g, const struct rorder *o, struct arena *a);
 
 // The engine rail's own: sequence numbers, and the choice of ports; see rail.c.
+uint32_t *rrail_numbers(struct rgraph *g, const struct rorder *o, struct arena *a); // as rnumbers_assign()
 struct rrail;
-// Numbers the destinations; ret_order: switches, as rnumbers_assign() returns them.
-struct rrail *rrail_new(struct rgraph *g, const struct rorder *o, struct arena *a, uint32_t **ret_order);
+// order: switches as rrail_numbers() returned them.
+struct rrail *rrail_new(const struct rgraph *g, const struct rorder *o, const uint32_t *order,
+                        struct arena *a);
 struct rrail_at { // one task's scratch
     const struct rrail *r;
     uint32_t s, stamp, used, *list, *list_of;
