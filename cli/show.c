@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/focus.h"
 #include "cli/text.h"
+#include "lib/xalloc.h"
 
 static const struct field node_fields[] = {
     {.key = "guid", .title = "GUID"},
@@ -48,6 +49,39 @@ static const struct field port_fields[] = {
     {.key = "width", .flags = FIELD_WIDE},
     {.key = "speed", .flags = FIELD_WIDE},
     {.key = "peer_guid", .path = "peer.guid", .flags = FIELD_WIDE},
+    {.key = "used", .path = "tele.used", .flags = FIELD_WIDE},
+    {.key = "held", .path = "tele.held", .flags = FIELD_WIDE},
+    {.key = "errors", .path = "tele.errors", .flags = FIELD_WIDE},
+    {.key = "health", .path = "tele.health", .flags = FIELD_WIDE},
+    {.key = "ber", .path = "tele.ber", .flags = FIELD_WIDE},
+    {.key = "alarm", .path = "tele.alarm", .flags = FIELD_WIDE},
+    {.key = "pma", .path = "tele.pma", .flags = FIELD_WIDE},
+    {0},
+};
+
+static const struct field all_port_fields[] = {
+    {.key = "node_name", .title = "NODE", .flags = FIELD_SHRINK},
+    {.key = "num", .title = "PORT", .kind = FIELD_NUMBER},
+    {.key = "state", .title = "STATE", .flags = FIELD_STATE},
+    {.key = "link", .title = "LINK"},
+    {.key = "peer", .title = "PEER", .path = "peer.name", .flags = FIELD_SHRINK},
+    {.key = "peer_port", .title = "PORT", .path = "peer.port", .kind = FIELD_NUMBER},
+    {.key = "used", .title = "USED", .path = "tele.used", .kind = FIELD_SHARE},
+    {.key = "held", .title = "HELD", .path = "tele.held", .kind = FIELD_SHARE},
+    {.key = "errors", .title = "ERRORS", .path = "tele.errors", .kind = FIELD_COUNT},
+    {.key = "health", .title = "HEALTH", .path = "tele.health", .flags = FIELD_STATE},
+    {.key = "pma", .title = "PMA", .path = "tele.pma"},
+    {.key = "alarm", .title = "ALARM", .path = "tele.alarm", .kind = FIELD_NUMBER},
+    {.key = "excluded", .title = "EXCLUDED", .flags = FIELD_SHRINK},
+    {.key = "node_guid", .flags = FIELD_WIDE},
+    {.key = "phys_state", .flags = FIELD_WIDE},
+    {.key = "gbps", .flags = FIELD_WIDE},
+    {.key = "lid", .flags = FIELD_WIDE},
+    {.key = "mtu", .flags = FIELD_WIDE},
+    {.key = "rail", .flags = FIELD_WIDE},
+    {.key = "ber", .path = "tele.ber", .flags = FIELD_WIDE},
+    {.key = "label", .flags = FIELD_WIDE},
+    {.key = "peer_guid", .path = "peer.guid", .flags = FIELD_WIDE},
     {0},
 };
 
@@ -64,6 +98,11 @@ static const struct field link_fields[] = {
     {.key = "a_label", .path = "a.label", .flags = FIELD_WIDE},
     {.key = "z_guid", .path = "z.guid", .flags = FIELD_WIDE},
     {.key = "z_label", .path = "z.label", .flags = FIELD_WIDE},
+    {.key = "health", .path = "tele.state", .flags = FIELD_WIDE},
+    {.key = "why", .path = "tele.why", .flags = FIELD_WIDE},
+    {.key = "ber", .path = "tele.ber", .flags = FIELD_WIDE},
+    {.key = "raw_ber", .path = "tele.raw_ber", .flags = FIELD_WIDE},
+    {.key = "alarm", .path = "tele.alarm", .flags = FIELD_WIDE},
     {0},
 };
 
@@ -105,6 +144,8 @@ struct query {
     const struct field *fields;
     const char *names; // fields that a bare name in a focus means
     bool use_words;    // the words are a focus
+    const char *focus; // or this is; NULL: none
+    const char *tele;  // list below the fabric that tells of counters; NULL: none
     bool (*keep)(json_t *item, void *arg);
     void *arg;
 };
@@ -137,6 +178,86 @@ static json_t *filtered(json_t *items, const struct query *q, const struct focus
     return kept;
 }
 
+// --- what counters say of items ---
+
+// Of an item of both lists: the port that it is about, of a link the lower end's.
+static char *place_of(json_t *item)
+{
+    static const char *const guid[] = {"node_guid", "a.guid", "guid"}, *const port[] = {"num", "a.port",
+                                                                                        "port"};
+    for (size_t i = 0; i < 3; i++)
+        if (js_str(item, guid[i])[0] != 0 && json_is_integer(js_at(item, port[i])))
+            return xasprintf("%s/%lld", js_str(item, guid[i]), js_int(item, port[i]));
+    return NULL;
+}
+
+static void keep_place(json_t *by_place, json_t *end, json_t *item)
+{
+    char *place = end != NULL ? place_of(end) : NULL;
+    if (place != NULL)
+        json_object_set(by_place, place, item);
+    free(place);
+}
+
+// All that is said, by place; what cannot be had is not missed.
+static json_t *tele_of(struct cli *c, const char *below)
+{
+    json_t *by_place = json_object(), *x;
+    char *cursor = NULL;
+    size_t i;
+    bool more = true;
+
+    for (unsigned pages = 0; more && pages < 10000; pages++) {
+        struct buf path = {0};
+        struct http_reply r;
+        struct err e = {0};
+        buf_printf(&path, "%s/%s", c->fabric, below);
+        if (cursor != NULL)
+            http_query(&path, "cursor", cursor);
+        more = http_call(c->http, "GET", path.data, NULL, c->timeout, &r, &e) == CLI_OK;
+        json_array_foreach(json_object_get(r.json, "items"), i, x)
+        {
+            keep_place(by_place, x, x);
+            keep_place(by_place, json_object_get(x, "z"), x);
+        }
+        free(cursor);
+        cursor = NULL;
+        if (more && json_is_string(json_object_get(r.json, "next")))
+            cursor = xstrdup(js_str(r.json, "next"));
+        more = cursor != NULL;
+        http_reply_done(&r);
+        buf_done(&path);
+    }
+    free(cursor);
+    return by_place;
+}
+
+// Whether somebody asks for a field that counters tell of.
+static bool wants_tele(struct cli *c, const struct query *q, const char *focus)
+{
+    if (q->tele == NULL)
+        return false;
+    for (const struct field *f = q->fields; focus != NULL && f->key; f++)
+        if (f->path != NULL && strncmp(f->path, "tele.", 5) == 0 && strstr(focus, f->key) != NULL)
+            return true;
+    return c->out.format != OUT_TABLE || q->focus != NULL;
+}
+
+static void add_tele(struct cli *c, const struct query *q, json_t *items)
+{
+    json_t *by_place = tele_of(c, q->tele), *item;
+    size_t i;
+    json_array_foreach(items, i, item)
+    {
+        char *place = place_of(item);
+        json_t *t = place != NULL ? json_object_get(by_place, place) : NULL;
+        if (t != NULL)
+            json_object_set(item, "tele", t);
+        free(place);
+    }
+    json_decref(by_place);
+}
+
 // The list at path (below the fabric), filtered. --limit counts what is left.
 static int fetch(struct cli *c, const char *path, const struct query *q, json_t **ret)
 {
@@ -146,11 +267,13 @@ static int fetch(struct cli *c, const char *path, const struct query *q, json_t 
     json_t *items;
 
     int rc = cli_number(c, "limit", 1, 100000000, &limit);
-    if (rc == CLI_OK && q->use_words && c->args.num_words > 0) {
-        char *text = joined_words(c);
+    char *text = q->focus != NULL                        ? xstrdup(q->focus)
+                 : q->use_words && c->args.num_words > 0 ? joined_words(c)
+                                                         : NULL;
+    if (rc == CLI_OK && text != NULL) {
         f = focus_of(text, q->fields, q->names, &e);
-        free(text);
         if (f == NULL) {
+            free(text);
             cli_complain(&e);
             return CLI_USAGE;
         }
@@ -158,6 +281,9 @@ static int fetch(struct cli *c, const char *path, const struct query *q, json_t 
     bool later = f != NULL || q->keep != NULL;
     if (rc == CLI_OK)
         rc = cli_list(c, path, later ? 0 : limit, &items);
+    if (rc == CLI_OK && wants_tele(c, q, text))
+        add_tele(c, q, items);
+    free(text);
     if (rc == CLI_OK) {
         *ret = later ? filtered(items, q, f) : items;
         cut_list(*ret, limit);
@@ -286,28 +412,47 @@ static int show_port(struct cli *c, json_t *ports, const char *node, long long n
     return cli_fail(CLI_USAGE, node, "has no port %lld; see: weft port %s", num, node);
 }
 
+// Ports of a node, or of all of them by --focus.
+static int list_ports(struct cli *c, json_t *node, long long num)
+{
+    struct query q = {.fields = port_fields,
+                      .names = "node_name node_guid peer",
+                      .focus = args_value(&c->args, "focus"),
+                      .tele = "counters"};
+    struct buf path = {0}, tele = {0};
+    json_t *ports = NULL;
+
+    buf_printf(&path, "%s/ports", c->fabric);
+    if (node != NULL) {
+        http_query(&path, "node", js_str(node, "guid"));
+        buf_puts(&tele, q.tele);
+        http_query(&tele, "node", js_str(node, "guid"));
+        q.tele = tele.data;
+    }
+    int rc = fetch(c, path.data, &q, &ports);
+    if (rc == CLI_OK && num >= 0)
+        rc = show_port(c, ports, c->args.word[0], num);
+    else if (rc == CLI_OK)
+        out_list(&c->out, node != NULL ? port_fields : all_port_fields, ports);
+    json_decref(ports);
+    buf_done(&path);
+    buf_done(&tele);
+    return rc;
+}
+
 int cmd_port(struct cli *c)
 {
-    struct query q = {.fields = port_fields};
-    struct buf path = {0};
-    json_t *node = NULL, *ports = NULL;
+    json_t *node = NULL;
     long long num = -1;
 
     if (c->args.num_words > 1 && text_parse_count(c->args.word[1], 0, 254, &num) != 0)
         return cli_fail(CLI_USAGE, c->args.word[1], "not a port number, 0 to 254");
-    int rc = cli_node(c, c->args.word[0], &node);
-    if (rc != CLI_OK)
-        return rc;
-    buf_printf(&path, "%s/ports", c->fabric);
-    http_query(&path, "node", js_str(node, "guid"));
-    rc = fetch(c, path.data, &q, &ports);
-    if (rc == CLI_OK && num >= 0)
-        rc = show_port(c, ports, c->args.word[0], num);
-    else if (rc == CLI_OK)
-        out_list(&c->out, port_fields, ports);
-    json_decref(ports);
+    if (c->args.num_words == 0 && args_value(&c->args, "focus") == NULL)
+        return cli_fail(CLI_USAGE, NULL, "of which node? weft port NODE, or of all with --focus");
+    int rc = c->args.num_words > 0 ? cli_node(c, c->args.word[0], &node) : cli_fabric(c);
+    if (rc == CLI_OK)
+        rc = list_ports(c, node, num);
     json_decref(node);
-    buf_done(&path);
     return rc;
 }
 
@@ -328,7 +473,11 @@ static bool keep_link(json_t *l, void *arg)
 int cmd_link(struct cli *c)
 {
     struct link_test t = {.down = args_has(&c->args, "down")};
-    struct query q = {.fields = link_fields, .names = "a z a_guid z_guid", .keep = keep_link, .arg = &t};
+    struct query q = {.fields = link_fields,
+                      .names = "a z a_guid z_guid",
+                      .keep = keep_link,
+                      .arg = &t,
+                      .tele = "health?all=1"};
     json_t *node = NULL;
     int rc = CLI_OK;
 

@@ -6,7 +6,7 @@ _weft() {
     local -A options=(
         ["status"]="--watch --wait"
         ["node"]="--watch --limit --type --role --name"
-        ["port"]="--watch --limit"
+        ["port"]="--watch --limit --focus"
         ["link"]="--watch --limit --down"
         ["link drain"]="--reason --check --no-wait"
         ["link undrain"]="--check --no-wait"

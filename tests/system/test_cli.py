@@ -577,7 +577,8 @@ def test_documents_are_those_of_the_rows():
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
 @pytest.mark.parametrize("line,want", [
     ("weft st", {"status"}),
-    ("weft sim ", {"show", "link", "cable", "node", "switch", "hosts", "host", "adapter", "guid", "key", "trap", "set", "sm", "loss"}),
+    ("weft sim ", {"show", "link", "cable", "node", "switch", "hosts", "host", "adapter", "guid", "key", "trap", "set", "sm", "loss",
+                   "traffic", "receiver", "errors", "play"}),
     ("weft -o ", {"table", "json", "csv"}),
     ("weft -o json node --r", {"--role"}),
     ("weft route compute --f", {"--fabric", "--fail"}),

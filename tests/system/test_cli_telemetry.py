@@ -59,6 +59,21 @@ def test_counters(d):
     assert len(lanes) == 16
 
 
+def test_ports_and_links(d):
+    """What counters tell stands beside what ports and links are."""
+    port = rows(ok(d.weft("port", LEAF, "33", "-o", "csv")))[0]
+    assert (port["pma"], port["errors"]) == ("read", "0") and port["used"] != "" and port["health"] != ""
+    listed = rows(ok(d.weft("port", "--focus", "pma=read and node_name=spine-0[12]", "-o", "csv")))
+    assert listed == []  # globs have no classes
+    listed = rows(ok(d.weft("port", "--focus", "pma=read and node_name~spine-0[12]", "-o", "csv")))
+    assert len(listed) == 128
+    assert ok(d.weft("port", "--focus", "num=33", "-n", "2")).splitlines()[0].split()[:2] == ["NODE", "PORT"]
+    links = rows(ok(d.weft("link", "health!=down and kind=trunk", "-o", "csv")))
+    assert len(links) == 256 and all(x["health"] for x in links)
+    r = d.weft("port")
+    assert r.rc == 2 and "of which node?" in r.err
+
+
 def test_history(d):
     samples = rows(ok(d.weft("counters", f"{LEAF}[33]", "--since", "1h", "--step", "0", "--counter", "xmit_data", "-o", "csv")))
     assert len(samples) >= 2 and {s["counter"] for s in samples} == {"xmit_data"}
@@ -135,7 +150,6 @@ def test_isolate(d):
     assert r.rc == 0 and "nothing stands against it" in r.out and "routes: " in r.out, r
     r = d.weft("isolate", "gpu-0012:3", "--dry-run")
     assert r.rc == 1 and "not isolated: " in r.out
-    wait_for(lambda: "leaf-su01-rail2" in d.weft("isolate").out, "it is proposed")
     assert "is isolated" in ok(d.weft("isolate", "leaf-su01-rail2/44", "--reason", "bad optics"))
     assert rows(ok(d.weft("isolate", "list", "-o", "csv")))[0]["state"] == "isolated"
     wait_for(lambda: any("leaf-su01-rail2" in x["name"] and x["state"] == "drained"
