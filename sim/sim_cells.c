@@ -36,11 +36,11 @@ static void at(struct cells *c, uint32_t ev, int64_t due)
 }
 
 // Whole ticks of a step of so many (16 bits below the point); what is left over goes into the next one.
-static int64_t ticks(uint64_t step_fp, uint64_t *left)
+static int64_t ticks(uint64_t step_fp, uint32_t *left)
 {
-    *left += step_fp;
-    int64_t n = (int64_t)(*left >> 16);
-    *left &= 0xffff;
+    uint64_t all = *left + step_fp;
+    int64_t n = (int64_t)(all >> 16);
+    *left = (uint32_t)all & 0xffff;
     return n > 0 ? n : 1;
 }
 
@@ -81,9 +81,8 @@ static void ring_add(struct cells *c, uint32_t q)
 {
     struct queue *e = &c->queue[q];
     struct lane *la = &c->lane[e->out];
-    if (e->ringed)
+    if (e->next_in_ring != CELLS_NONE)
         return;
-    e->ringed = true;
     if (la->ring == CELLS_NONE) {
         e->next_in_ring = q;
         wire_of_lane(c, e->out)->rings++;
@@ -108,13 +107,13 @@ static void ring_next(struct cells *c, uint32_t lane, uint32_t q, bool stays)
         la->ring = q;
         return;
     }
-    c->queue[q].ringed = false;
     if (la->ring == q) {
         la->ring = CELLS_NONE;
         wire_of_lane(c, lane)->rings--;
     } else {
         c->queue[la->ring].next_in_ring = c->queue[q].next_in_ring;
     }
+    c->queue[q].next_in_ring = CELLS_NONE;
 }
 
 static uint32_t cell_new(struct cells *c)
@@ -155,7 +154,7 @@ static void enqueue(struct cells *c, uint32_t q, uint32_t cell)
 // The next cell of a flow at its source.
 static uint32_t source_cell(struct cells *c, uint32_t q, bool *ret_more)
 {
-    uint32_t f = c->queue[q].flow, cell = cell_new(c);
+    uint32_t f = c->queue[q].head, cell = cell_new(c);
     struct stream *s = &c->stream[f];
     c->cell[cell] = (struct cell){.flow = f, .lane = CELLS_NONE};
     s->under_way++;
@@ -324,8 +323,7 @@ static uint32_t queue_new(struct cells *c, uint32_t in, uint32_t out)
                                  .in = in,
                                  .out = out,
                                  .next_in_ring = CELLS_NONE,
-                                 .next_of_input = CELLS_NONE,
-                                 .flow = CELLS_NONE};
+                                 .next_of_input = CELLS_NONE};
     use_link(c, out / c->net.lanes);
     if (in != CELLS_NONE) {
         c->queue[q].next_of_input = c->lane[in].fed;
@@ -433,7 +431,6 @@ static void sent(struct cells *c, uint32_t l)
 {
     struct wire *w = &c->wire[l];
     uint32_t cell = w->cell, lane = w->lane, from = c->cell[cell].lane;
-    w->sent_for += c->now - w->since;
     w->cell = CELLS_NONE;
     c->cell[cell].lane = CELLS_NONE; // it is not held there any more
     give_credit(c, from);
@@ -445,7 +442,7 @@ static void born(struct cells *c, uint32_t f)
 {
     struct stream *s = &c->stream[f];
     double jitter = 0.75 + 0.5 * rng_double(&c->rng); // no two flows march in step
-    uint64_t left = 0;
+    uint32_t left = 0;
     s->born++;
     if (s->backlog < BACKLOG_MAX)
         s->backlog++;
@@ -490,7 +487,7 @@ static void measure(struct cells *c)
     c->ended = 0;
     for (uint32_t l = 0; l < c->net.num_links; l++) {
         struct wire *w = &c->wire[l];
-        w->waited = w->sent_for = 0;
+        w->waited = 0;
         if (w->waiting || w->cell != CELLS_NONE)
             w->since = c->now;
     }
@@ -596,7 +593,7 @@ static void make_stream(struct cells *c, uint32_t f)
     uint32_t lane = d->link * c->net.lanes + vl;
     c->alive++;
     s->queue = queue_new(c, CELLS_NONE, lane);
-    c->queue[s->queue].flow = f;
+    c->queue[s->queue].head = f;
     find_path(c, f, lane);
     if (!isinf(d->rate)) {
         s->gap_fp = (uint64_t)(65536 / (d->rate * c->tick_s)) + 1;
@@ -621,13 +618,18 @@ static void set_times(struct cells *c)
     c->last = LONGER * c->begin;
 }
 
+static uint32_t fixed(double v) // a link 2000 times slower than the fastest is as slow as any
+{
+    return (uint32_t)fmin(v + 0.5, UINT32_MAX);
+}
+
 static void make_wires(struct cells *c)
 {
     for (uint32_t l = 0; l < c->net.num_links; l++) {
         const struct cells_link *d = &c->net.link[l];
         double per = d->rate > 0 ? 65536 / (d->rate * c->tick_s) : 0;
-        c->wire[l] = (struct wire){.ticks_fp = (uint64_t)(per + 0.5),
-                                   .drain_fp = d->drain > 0 ? (uint64_t)(per / (double)d->drain + 0.5) : 0,
+        c->wire[l] = (struct wire){.ticks_fp = fixed(per),
+                                   .drain_fp = d->drain > 0 ? fixed(per / (double)d->drain) : 0,
                                    .cell = CELLS_NONE,
                                    .taken = CELLS_NONE,
                                    .first_blame = CELLS_NONE};
@@ -660,7 +662,9 @@ struct cells *cells_new(const struct cells_net *net)
     rng_init(&c->rng, net->seed);
     c->free_cell = CELLS_NONE;
     size_t links = net->num_links, events = 2 * links + net->num_flows;
-    c->wire = xcalloc(links + 1, sizeof(*c->wire));
+    c->wire = aligned_alloc(64, (links + 1) * sizeof(*c->wire));
+    if (!c->wire)
+        abort();
     c->lane = xcalloc(links * net->lanes + 1, sizeof(*c->lane));
     c->stream = xcalloc(net->num_flows + 1u, sizeof(*c->stream));
     c->due = xcalloc(events + 1, sizeof(*c->due));

@@ -12,13 +12,11 @@
 #define SAMPLES 64  // in the shortest time that is measured
 #define LONGER 16u  // so many times the times asked for are spent at most, when flows are slow
 
-struct queue { // cells that came by one lane and leave by another; a flow's at its source
-    uint32_t head, tail, n;
+struct queue {              // cells that came by one lane and leave by another; a flow's at its source
+    uint32_t head, tail, n; // head: at a source, the flow
     uint32_t in, out;       // lanes; in: CELLS_NONE at a source
-    uint32_t next_in_ring;  // of those that have cells and leave by the same lane
+    uint32_t next_in_ring;  // of those that have cells and leave by the same lane; CELLS_NONE: it has none
     uint32_t next_of_input; // of those that came by the same lane
-    uint32_t flow;          // at a source
-    bool ringed;
 };
 struct cell {
     uint32_t next, flow;
@@ -33,22 +31,23 @@ struct lane {
     // Where there are several: time without credits while it has something, -1: it is not so now.
     int64_t waited, since;
 };
-struct wire {                   // a link at work
-    uint64_t ticks_fp, left_fp; // of a cell, 16 bits below the point; what the last one left over
-    uint64_t drain_fp, drain_left;
+struct wire {                   // a link at work; what every cell touches in its first 64 bytes
+    uint32_t ticks_fp, left_fp; // of a cell, 16 bits below the point; what the last one left over
     uint32_t queue, cell, lane; // on their way; cell CELLS_NONE: it is idle
     uint32_t rings;             // lanes that have something to send
     uint32_t cells;             // waiting to leave by it
-    uint32_t turn;              // lane that was served last
-    uint32_t taken, taken_last; // cells that a slow host at its end has not taken yet
+    uint32_t taken;             // first cell that a slow host at its end has not taken yet
+    int64_t since;              // waits since
+    int64_t waited;             // ticks
+    uint8_t turn;               // lane that was served last
     bool waiting, draining, listed;
-    int64_t since;            // waits since, or is busy since
-    int64_t waited, sent_for; // ticks
+    uint32_t taken_last;
+    uint32_t drain_fp, drain_left;
     uint32_t discarded, unrouted;
     // seen by samples
     uint64_t fill, queued;
     uint32_t seen, blamed, circles, first_blame, stamp;
-};
+} __attribute__((aligned(64)));
 enum flow_end { END_HERE, END_UNROUTED, END_DEAD };
 struct stream {         // a flow at work
     uint32_t queue;     // its source's; CELLS_NONE: cannot leave
