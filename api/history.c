@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions about history. What is asked is checked and bounded on the loop; a worker opens the files, reads,
-// and writes the answer's text. Three forms: values of ports; aggregates over the ports of switches, by rail,
-// scalable unit, tier or switch; the ports that stood out.
+// and writes the answer's text (history_read.c). Three forms: values of ports; aggregates over the ports of
+// switches, by rail, scalable unit, tier or switch; the ports that stood out.
 //
 // A rate at a time is that since the sample before it. Samples that are missing leave a gap, over which the
 // next rate goes.
-#include "api/history.h"
+#include "api/history_priv.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,23 +14,14 @@
 #include <string.h>
 
 #include "api/tele.h"
-#include "db/series.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 #include "telemetry/rate.h"
 
 #define PORTS_MAX 1024
-#define SWEEP_MS 10000       // what is taken for the time between sweeps where it is to be guessed
 #define READ_MAX 400000000LL // samples that a question may touch
 #define TOP_STEPS 20
 
-enum by {
-    BY_RAIL,
-    BY_SU,
-    BY_TIER,
-    BY_SWITCH,
-    BY_PORT,
-};
 static const char *const by_names[] = {"rail", "su", "tier", "switch", NULL};
 
 const struct param history_params[] = {
@@ -57,93 +48,7 @@ const struct param history_params[] = {
     {0},
 };
 
-struct sample_row {
-    int64_t at, port, value, peak, ports;
-    uint64_t guid;
-    const char *name, *group, *counter, *unit;
-    double rate, sum, mean, max;
-};
-#define ROW(f) offsetof(struct sample_row, f)
-static const struct field sample_fields[] = {
-    {.name = "at", .type = FIELD_TIME, .at = ROW(at), "when it was read; of aggregates: end of the step"},
-    {.name = "guid", .type = FIELD_GUID, .at = ROW(guid), "NodeGUID of a port", .null = true},
-    {.name = "name", .type = FIELD_STR, .at = ROW(name), "its node's description", .null = true},
-    {.name = "port", .type = FIELD_INT, .at = ROW(port), "its number", .null = true},
-    {.name = "group",
-     .type = FIELD_STR,
-     .at = ROW(group),
-     "of aggregates: what is taken together",
-     .null = true},
-    {.name = "counter", .type = FIELD_STR, .at = ROW(counter), "name of the counter"},
-    {.name = "unit", .type = FIELD_STR, .at = ROW(unit), "what it counts"},
-    {.name = "value", .type = FIELD_INT, .at = ROW(value), "what had been counted", .null = true},
-    {.name = "rate", .type = FIELD_NUM, .at = ROW(rate), "a second, since the sample before", .null = true},
-    {.name = "peak",
-     .type = FIELD_INT,
-     .at = ROW(peak),
-     "greatest rise between two sweeps in the step",
-     .null = true},
-    {.name = "ports",
-     .type = FIELD_INT,
-     .at = ROW(ports),
-     "of aggregates: ports that had a rate",
-     .null = true},
-    {.name = "sum", .type = FIELD_NUM, .at = ROW(sum), "their rates together", .null = true},
-    {.name = "mean", .type = FIELD_NUM, .at = ROW(mean), "of their rates", .null = true},
-    {.name = "max", .type = FIELD_NUM, .at = ROW(max), "the greatest of them", .null = true},
-    {0},
-};
-const struct schema schema_sample = {
-    .name = "sample", "What a counter said at a time", sizeof(struct sample_row), sample_fields};
-
 // --- a question ---
-
-struct port_want {
-    uint64_t guid;
-    uint8_t num;
-    char *name;
-    uint32_t series;
-};
-
-struct point {
-    uint32_t series;
-    int64_t at;
-    uint64_t have;
-    size_t value; // index of its first value
-};
-
-struct query {
-    struct later later;
-    char *dir;
-    struct view *view; // top
-    int64_t from, to, step;
-    int counter[TELE_COUNTERS];
-    unsigned num_counters;
-    uint64_t columns;
-    bool peaks, csv;
-    enum by by;
-    struct port_want *want; // ports; sorted by series once the worker knows them
-    uint32_t num_want;
-    uint32_t *group; // [series], of aggregates; ID_NONE: none
-    uint32_t num_slots, num_groups;
-    char **group_name;
-    struct top_ask ask; // of top
-    bool is_top;
-    double *factor; // [series]: from ticks to share or bytes
-    // what is read
-    struct point *point;
-    size_t num_points, room;
-    uint64_t *value;
-    size_t num_values, value_room;
-    struct point *peak;
-    size_t num_peaks;
-    uint64_t damaged;
-    bool cut;
-    // the answer
-    struct buf out;
-    struct top_one *one;
-    uint32_t num_one;
-};
 
 static void query_free(struct later *l)
 {
@@ -188,12 +93,6 @@ static const char *span_text(int64_t ms, char buf[32])
     else
         snprintf(buf, 32, "%llds", (long long)s);
     return buf;
-}
-
-static int64_t steps_of(const struct query *q, int64_t step)
-{
-    int64_t each = step > 0 ? step : SWEEP_MS;
-    return (q->to - q->from + each - 1) / each + 1;
 }
 
 // --- checks on the loop ---
@@ -390,7 +289,7 @@ static void take_groups(const struct tele_view *w, struct query *q)
 static bool check_size(struct request *r, const struct query *q)
 {
     uint64_t of = (uint64_t)(q->by == BY_PORT ? q->num_want : q->num_groups) * q->num_counters;
-    uint64_t rows = of * (uint64_t)steps_of(q, q->step);
+    uint64_t rows = of * (uint64_t)query_steps(q, q->step);
     uint64_t ports = q->num_want > 0 ? q->num_want : q->num_slots;
     int64_t kept = q->step >= 3600000 ? 3600000 : q->step >= 60000 ? 60000 : SWEEP_MS;
     uint64_t touched = ports * (uint64_t)((q->to - q->from) / kept + 1);
@@ -406,7 +305,7 @@ static bool check_size(struct request *r, const struct query *q)
             "that would be about %llu samples (%llu ports or groups, %u counters, %lld steps), more than "
             "%d: take a longer step%s, fewer ports or counters, or a shorter time",
             (unsigned long long)rows, (unsigned long long)(of / q->num_counters), q->num_counters,
-            (long long)steps_of(q, q->step), HISTORY_ROWS, least);
+            (long long)query_steps(q, q->step), HISTORY_ROWS, least);
         return false;
     }
     if (touched > READ_MAX) {
@@ -418,333 +317,6 @@ static bool check_size(struct request *r, const struct query *q)
         return false;
     }
     return true;
-}
-
-// --- the worker's part ---
-
-static bool take_point(void *arg, const struct series_point *p)
-{
-    struct query *q = arg;
-    if (q->num_points == q->room) {
-        q->room = q->room ? 2 * q->room : 1024;
-        q->point = xreallocarray(q->point, q->room, sizeof(*q->point));
-    }
-    if (q->num_values + q->num_counters > q->value_room) {
-        q->value_room = q->value_room ? 2 * q->value_room : 8192;
-        q->value = xreallocarray(q->value, q->value_room, sizeof(*q->value));
-    }
-    q->point[q->num_points++] =
-        (struct point){.series = p->series, .at = p->at_ms, .have = p->have, .value = q->num_values};
-    for (unsigned i = 0; i < q->num_counters; i++)
-        q->value[q->num_values++] = p->have >> q->counter[i] & 1 ? p->value[q->counter[i]] : 0;
-    if (q->num_values <= 4 * HISTORY_ROWS)
-        return true;
-    q->cut = true;
-    return false;
-}
-
-static int by_series(const void *a, const void *b)
-{
-    const struct port_want *x = a, *y = b;
-    return x->series < y->series ? -1 : x->series > y->series;
-}
-
-// Sorted numbers of the series asked for, without those that the files do not know. malloc'd.
-static uint32_t *find_series(struct query *q, struct series_reader *reader, uint32_t *ret)
-{
-    uint32_t n = 0, *series = xcalloc(q->num_want + 1, sizeof(*series));
-    for (uint32_t i = 0; i < q->num_want; i++)
-        q->want[i].series = series_reader_find(reader, q->want[i].guid, q->want[i].num);
-    qsort(q->want, q->num_want, sizeof(*q->want), by_series);
-    for (uint32_t i = 0; i < q->num_want; i++)
-        if (q->want[i].series != UINT32_MAX && (n == 0 || series[n - 1] != q->want[i].series))
-            series[n++] = q->want[i].series;
-    *ret = n;
-    return series;
-}
-
-// So that there is a rate at `from` too.
-static int64_t from_before(const struct query *q)
-{
-    return q->from - (q->step > 0 ? q->step : 3 * SWEEP_MS);
-}
-
-static const struct port_want *want_of(const struct query *q, uint32_t series)
-{
-    struct port_want key = {.series = series};
-    return bsearch(&key, q->want, q->num_want, sizeof(key), by_series);
-}
-
-static const struct point *peak_of(const struct query *q, const struct point *p, size_t *at)
-{
-    while (*at < q->num_peaks &&
-           (q->peak[*at].series < p->series || (q->peak[*at].series == p->series && q->peak[*at].at < p->at)))
-        ++*at;
-    const struct point *x = &q->peak[*at];
-    return *at < q->num_peaks && x->series == p->series && x->at == p->at ? x : NULL;
-}
-
-static void put_points(struct query *q)
-{
-    struct list l;
-    size_t last[TELE_COUNTERS], peak_at = 0;
-    list_open(&l, &q->out, &schema_sample, q->csv, HISTORY_ROWS);
-    for (size_t i = 0; i < q->num_points; i++) {
-        const struct point *p = &q->point[i];
-        const struct port_want *w = want_of(q, p->series);
-        if (i == 0 || q->point[i - 1].series != p->series)
-            memset(last, 0xff, sizeof(last));
-        const struct point *peak = q->peaks ? peak_of(q, p, &peak_at) : NULL;
-        for (unsigned k = 0; k < q->num_counters && w != NULL; k++) {
-            int c = q->counter[k];
-            struct sample_row row = {.at = p->at * MONO_MS,
-                                     .guid = w->guid,
-                                     .name = w->name,
-                                     .port = w->num,
-                                     .counter = tele_rows[c].name,
-                                     .unit = tele_unit_name(tele_rows[c].unit),
-                                     .peak = NO_INT,
-                                     .ports = NO_INT,
-                                     .rate = NAN,
-                                     .sum = NAN,
-                                     .mean = NAN,
-                                     .max = NAN};
-            if (!(p->have >> c & 1))
-                continue;
-            uint64_t v = q->value[p->value + k];
-            row.value = (int64_t)(tele_shown((enum tele_counter)c, v) & INT64_MAX);
-            if (last[k] != SIZE_MAX) {
-                const struct point *b = &q->point[last[k]];
-                uint64_t old = q->value[b->value + k];
-                if (p->at > b->at && v >= old)
-                    row.rate =
-                        (double)tele_shown((enum tele_counter)c, v - old) * 1000 / (double)(p->at - b->at);
-            }
-            if (peak != NULL && (peak->have >> c & 1))
-                row.peak = (int64_t)(tele_shown((enum tele_counter)c, q->value[peak->value + k]) & INT64_MAX);
-            last[k] = i;
-            if (p->at < q->from)
-                continue;
-            if (list_full(&l))
-                q->cut = true;
-            else
-                list_item(&l, &row);
-        }
-    }
-    l.incomplete = q->damaged > 0 || q->cut;
-    list_end(&l, NULL, (int64_t)l.n, NO_INT, q->to * MONO_MS);
-}
-
-static long read_ports(struct query *q, struct series_reader *reader)
-{
-    uint32_t n;
-    uint32_t *series = find_series(q, reader, &n);
-    struct series_query sq = {.series = series,
-                              .num = n,
-                              .columns = q->columns,
-                              .from_ms = from_before(q),
-                              .to_ms = q->to,
-                              .step_ms = q->step};
-    long rc = n > 0 ? series_read(reader, &sq, take_point, q, &q->damaged, &q->later.err) : 0;
-    if (rc >= 0 && q->peaks && n > 0 && q->step > 0) {
-        struct point *points = q->point;
-        size_t num = q->num_points;
-        q->point = NULL;
-        q->num_points = q->room = 0;
-        sq.peaks = true;
-        rc = series_read(reader, &sq, take_point, q, NULL, &q->later.err);
-        q->peak = q->point;
-        q->num_peaks = q->num_points;
-        q->point = points;
-        q->num_points = num;
-    }
-    free(series);
-    if (rc >= 0)
-        put_points(q);
-    return rc;
-}
-
-// --- aggregates ---
-
-struct cell {
-    double sum, max;
-    uint32_t ports;
-};
-struct together {
-    struct query *q;
-    struct cell *cell; // [(group * steps + step) * counters + counter]
-    int64_t steps;
-    uint32_t series; // of the points that come now
-    int64_t at[TELE_COUNTERS];
-    uint64_t value[TELE_COUNTERS];
-};
-
-static bool add_point(void *arg, const struct series_point *p)
-{
-    struct together *t = arg;
-    struct query *q = t->q;
-    if (p->series >= q->num_slots || q->group[p->series] == ID_NONE)
-        return true;
-    if (p->series != t->series)
-        memset(t->at, 0, sizeof(t->at));
-    t->series = p->series;
-    int64_t step = (p->at_ms - q->from) / q->step;
-    for (unsigned k = 0; k < q->num_counters; k++) {
-        int c = q->counter[k];
-        if (!(p->have >> c & 1))
-            continue;
-        uint64_t v = p->value[c], old = t->value[k];
-        int64_t before = t->at[k];
-        t->value[k] = v;
-        t->at[k] = p->at_ms;
-        if (p->at_ms < q->from || before == 0 || p->at_ms <= before || v < old || step >= t->steps)
-            continue;
-        struct cell *x =
-            &t->cell[((uint64_t)q->group[p->series] * (uint64_t)t->steps + (uint64_t)step) * q->num_counters +
-                     k];
-        double rate = (double)tele_shown((enum tele_counter)c, v - old) * 1000 / (double)(p->at_ms - before);
-        x->sum += rate;
-        x->max = rate > x->max ? rate : x->max;
-        x->ports++;
-    }
-    return true;
-}
-
-static void put_together(struct query *q, const struct together *t)
-{
-    struct list l;
-    const struct cell *x = t->cell;
-    list_open(&l, &q->out, &schema_sample, q->csv, HISTORY_ROWS);
-    for (uint32_t g = 0; g < q->num_groups; g++)
-        for (int64_t s = 0; s < t->steps; s++)
-            for (unsigned k = 0; k < q->num_counters; k++, x++) {
-                int64_t end = q->from + (s + 1) * q->step;
-                if (x->ports == 0 || list_full(&l))
-                    continue;
-                list_item(&l, &(struct sample_row){.at = (end < q->to ? end : q->to) * MONO_MS,
-                                                   .group = q->group_name[g],
-                                                   .counter = tele_rows[q->counter[k]].name,
-                                                   .unit = tele_unit_name(tele_rows[q->counter[k]].unit),
-                                                   .port = NO_INT,
-                                                   .value = NO_INT,
-                                                   .peak = NO_INT,
-                                                   .rate = NAN,
-                                                   .ports = x->ports,
-                                                   .sum = x->sum,
-                                                   .mean = x->sum / x->ports,
-                                                   .max = x->max});
-            }
-    l.incomplete = q->damaged > 0;
-    list_end(&l, NULL, (int64_t)l.n, NO_INT, q->to * MONO_MS);
-}
-
-// Numbers of the series that are in a group, sorted; malloc'd.
-static uint32_t *grouped_series(const struct query *q, uint32_t *ret)
-{
-    uint32_t n = 0, *series = xcalloc(q->num_slots + 1, sizeof(*series));
-    for (uint32_t i = 0; i < q->num_slots; i++)
-        if (q->group[i] != ID_NONE)
-            series[n++] = i;
-    *ret = n;
-    return series;
-}
-
-static long read_together(struct query *q, struct series_reader *reader)
-{
-    struct together t = {.q = q, .series = ID_NONE, .steps = steps_of(q, q->step)};
-    uint32_t n;
-    uint32_t *series = grouped_series(q, &n);
-    t.cell = xcalloc((uint64_t)q->num_groups * (uint64_t)t.steps * q->num_counters + 1, sizeof(*t.cell));
-    struct series_query sq = {.series = series,
-                              .num = n,
-                              .columns = q->columns,
-                              .from_ms = from_before(q),
-                              .to_ms = q->to,
-                              .step_ms = q->step};
-    long rc = n > 0 ? series_read(reader, &sq, add_point, &t, &q->damaged, &q->later.err) : 0;
-    if (rc >= 0)
-        put_together(q, &t);
-    free(series);
-    free(t.cell);
-    return rc;
-}
-
-// --- the ports that stood out ---
-
-struct rise {
-    struct query *q;
-    double *value; // [series]: a second
-    uint32_t series;
-    int64_t first[TELE_COUNTERS], last[TELE_COUNTERS];
-    uint64_t from[TELE_COUNTERS], to[TELE_COUNTERS];
-};
-
-static void rise_ends(struct rise *t)
-{
-    struct query *q = t->q;
-    double sum = 0;
-    if (t->series >= q->num_slots)
-        return;
-    for (unsigned k = 0; k < q->num_counters; k++)
-        if (t->last[k] > t->first[k] && t->to[k] > t->from[k])
-            sum += (double)(t->to[k] - t->from[k]) * 1000 / (double)(t->last[k] - t->first[k]);
-    t->value[t->series] = sum * q->factor[t->series];
-}
-
-static bool rise_point(void *arg, const struct series_point *p)
-{
-    struct rise *t = arg;
-    struct query *q = t->q;
-    if (p->series != t->series) {
-        rise_ends(t);
-        memset(t->first, 0, sizeof(t->first));
-        memset(t->last, 0, sizeof(t->last));
-        t->series = p->series;
-    }
-    for (unsigned k = 0; k < q->num_counters; k++) {
-        int c = q->counter[k];
-        if (!(p->have >> c & 1))
-            continue;
-        if (t->first[k] == 0) {
-            t->first[k] = p->at_ms;
-            t->from[k] = p->value[c];
-        }
-        t->last[k] = p->at_ms;
-        t->to[k] = p->value[c];
-    }
-    return true;
-}
-
-static long read_top(struct query *q, struct series_reader *reader)
-{
-    struct rise t = {.q = q, .series = ID_NONE, .value = xcalloc(q->num_slots + 1, sizeof(double))};
-    struct series_query sq = {
-        .columns = q->columns, .from_ms = q->from - q->step, .to_ms = q->to, .step_ms = q->step};
-    long rc = series_read(reader, &sq, rise_point, &t, &q->damaged, &q->later.err);
-    if (rc >= 0) {
-        rise_ends(&t);
-        q->num_one = top_select(t.value, q->num_slots, q->ask.n, q->one);
-    }
-    free(t.value);
-    return rc;
-}
-
-static void work(struct later *l, struct par *par)
-{
-    struct query *q = (struct query *)l;
-    (void)par;
-    struct series_reader *reader = series_reader_new(q->dir, &l->err);
-    if (reader == NULL) {
-        if (l->err.code == 0)
-            err_set(&l->err, -EIO, q->dir, "history cannot be read");
-        return;
-    }
-    long rc = q->is_top          ? read_top(q, reader)
-              : q->by == BY_PORT ? read_ports(q, reader)
-                                 : read_together(q, reader);
-    if (rc < 0 && l->err.code == 0)
-        err_set(&l->err, (int)rc, NULL, "history cannot be read (%s)", strerror((int)-rc));
-    series_reader_free(reader);
 }
 
 // --- requests ---
@@ -773,7 +345,8 @@ static bool may_ask(struct request *r)
 static struct query *query_new(struct request *r, void (*answer)(struct later *l, struct request *r))
 {
     struct query *q = xcalloc(1, sizeof(*q));
-    q->later = (struct later){.lane = LATER_QUERY, .work = work, .answer = answer, .free = query_free};
+    q->later =
+        (struct later){.lane = LATER_QUERY, .work = history_read, .answer = answer, .free = query_free};
     q->dir = xstrdup(r->view->src->series_dir);
     q->view = r->view;
     q->csv = list_is_csv(r);
