@@ -405,6 +405,7 @@ static int open_out(struct weftd *w, struct err *e)
     struct fab_env env = fab_env(w);
     if (w->args.offline != NULL)
         return 0;
+    *e = (struct err){0}; // a port that is not there yet is tried again
     w->out = out_new(&env, w->fab, w->num_fab, e);
     return w->out != NULL ? 0 : e->code ? e->code : -EINVAL;
 }
