@@ -332,8 +332,11 @@ static void end_at(struct list *l, struct view *v, bool more, const struct posit
 
 // --- nodes ---
 
+#define LOOKED_MAX 20000 // rows that an answer looks at with a focus: the loop is not to stand still
+
 struct node_filter {
     const char *type, *role, *name;
+    struct sieve *focus;
 };
 
 static bool node_passes(const struct fabric *f, const struct node *n, const struct node_filter *w)
@@ -343,26 +346,33 @@ static bool node_passes(const struct fabric *f, const struct node *n, const stru
            (w->name == NULL || strcasestr(fabric_desc(f, n), w->name) != NULL);
 }
 
-void get_nodes(struct request *r)
+static bool node_wanted(const struct view *v, const struct node *n, struct sieve *focus)
 {
-    struct view *v = view_of(r);
-    struct node_filter w = {query_str(r, "type"), query_str(r, "role"), query_str(r, "name")};
-    bool all = w.type == NULL && w.role == NULL && w.name == NULL, more = false;
-    struct position after, last = {0};
+    struct node_row row;
+    fill_node(v->f, n, &row);
+    row.adaptive = adaptive_state(v->src->sm, n);
+    return sieve_has(focus, &row);
+}
+
+static void put_nodes(struct request *r, struct view *v, const struct node_filter *w,
+                      const struct position *after)
+{
+    bool all = w->type == NULL && w->role == NULL && w->name == NULL && w->focus == NULL, more = false;
+    struct position last = {0};
     struct node_row row;
     struct list l;
     int64_t total = 0;
 
-    if (v == NULL || !parse_cursor(r, false, &after))
-        return;
     const uint32_t *order = view_order(v);
     list_begin(&l, r, &schema_node);
-    for (uint32_t i = all && after.given ? view_order_find(v, after.guid) : 0; i < v->f->num_nodes; i++) {
+    for (uint32_t i = all && after->given ? view_order_find(v, after->guid) : 0; i < v->f->num_nodes; i++) {
         const struct node *n = &v->f->node[order[i]];
-        if (!all && !node_passes(v->f, n, &w))
+        if (!all && !node_passes(v->f, n, w))
+            continue;
+        if (w->focus != NULL && !node_wanted(v, n, w->focus))
             continue;
         total++;
-        if (after.given && n->guid <= after.guid)
+        if (after->given && n->guid <= after->guid)
             continue;
         if (list_full(&l)) {
             more = true;
@@ -376,6 +386,18 @@ void get_nodes(struct request *r)
         last.guid = n->guid;
     }
     end_at(&l, v, more, &last, false, all ? v->f->num_nodes : total);
+}
+
+void get_nodes(struct request *r)
+{
+    struct view *v = view_of(r);
+    struct node_filter w = {query_str(r, "type"), query_str(r, "role"), query_str(r, "name"), NULL};
+    struct position after;
+
+    if (v == NULL || !parse_cursor(r, false, &after) || !query_focus(r, &schema_node, "name guid", &w.focus))
+        return;
+    put_nodes(r, v, &w, &after);
+    sieve_free(w.focus);
 }
 
 void get_node(struct request *r)
@@ -430,12 +452,14 @@ struct walk {
     struct list l;
     const struct fabric *f;
     struct position last;
+    struct sieve *focus;
+    uint32_t looked;
     bool more;
 };
 
 static bool walk_full(struct walk *w, const struct port *p)
 {
-    if (list_full(&w->l)) {
+    if (list_full(&w->l) || (w->focus != NULL && w->looked++ == LOOKED_MAX)) {
         w->more = true;
         return true;
     }
@@ -451,7 +475,8 @@ static bool put_port(void *arg, const struct port *p)
     if (walk_full(w, p))
         return false;
     fill_port(w->f, p, &row, &space);
-    list_item(&w->l, &row);
+    if (sieve_has(w->focus, &row))
+        list_item(&w->l, &row);
     return true;
 }
 
@@ -471,6 +496,8 @@ void get_ports(struct request *r)
         return;
     }
     struct walk w = {.f = v->f};
+    if (!query_focus(r, &schema_port, "node_name node_guid", &w.focus))
+        return;
     uint32_t first = at.node != NULL ? view_order_find(v, at.node->guid)
                      : after.given   ? view_order_find(v, after.guid)
                                      : 0;
@@ -478,7 +505,8 @@ void get_ports(struct request *r)
         at.node != NULL ? (int64_t)at.node->num_ports + (at.node->type == NODE_SWITCH) : v->f->num_ports;
     list_begin(&w.l, r, &schema_port);
     walk_ports(v, first, at.node != NULL ? first + 1 : v->f->num_nodes, &after, put_port, &w);
-    end_at(&w.l, v, w.more, &w.last, true, total);
+    end_at(&w.l, v, w.more, &w.last, true, w.focus == NULL ? total : NO_INT);
+    sieve_free(w.focus);
 }
 
 // Whether p is the lower end of its link: an end node under a switch, the lower tier, else the smaller GUID.
@@ -511,13 +539,15 @@ static bool put_link(void *arg, const struct port *p)
     uint8_t state = p->a.state < q->a.state ? p->a.state : q->a.state;
     fill_end(w->f, p, &a);
     fill_end(w->f, q, &z);
-    list_item(&w->l, &(struct link_row){.a = &a,
-                                        .z = &z,
-                                        .link = link_word(&p->a, link, sizeof(link)),
-                                        .gbps = mbps ? mbps / 1000.0 : (double)NAN,
-                                        .kind = trunk ? "trunk" : "host",
-                                        .state = port_state_name(state <= PORT_ACTIVE ? (enum port_state)state
-                                                                                      : PORT_STATE_NOP)});
+    struct link_row row = {
+        .a = &a,
+        .z = &z,
+        .link = link_word(&p->a, link, sizeof(link)),
+        .gbps = mbps ? mbps / 1000.0 : (double)NAN,
+        .kind = trunk ? "trunk" : "host",
+        .state = port_state_name(state <= PORT_ACTIVE ? (enum port_state)state : PORT_STATE_NOP)};
+    if (sieve_has(w->focus, &row))
+        list_item(&w->l, &row);
     return true;
 }
 
@@ -529,7 +559,10 @@ void get_links(struct request *r)
     if (v == NULL || !parse_cursor(r, true, &after))
         return;
     struct walk w = {.f = v->f};
+    if (!query_focus(r, &schema_link, "a.name z.name a.guid z.guid", &w.focus))
+        return;
     list_begin(&w.l, r, &schema_link);
     walk_ports(v, after.given ? view_order_find(v, after.guid) : 0, v->f->num_nodes, &after, put_link, &w);
-    end_at(&w.l, v, w.more, &w.last, true, v->f->num_links);
+    end_at(&w.l, v, w.more, &w.last, true, w.focus == NULL ? (int64_t)v->f->num_links : NO_INT);
+    sieve_free(w.focus);
 }

@@ -25,14 +25,24 @@ const struct param list_params[] = {
      .doc = "csv: the items as a table; the cursor is in the header X-Next-Cursor then"},
     {0},
 };
+#define FOCUS_PARAM                                                                                          \
+    {                                                                                                        \
+        .name = "focus", .type = PARAM_STR, .doc = "only those with these fields, in the focus language"     \
+    }
 static const struct param node_params[] = {
     {.name = "type", .type = PARAM_ENUM, .name_of = node_type_names, .doc = "only nodes of this type"},
     {.name = "role", .type = PARAM_ENUM, .name_of = node_role_names, .doc = "only nodes of this role"},
     {.name = "name", .type = PARAM_STR, .doc = "only names that contain this, in either case"},
+    FOCUS_PARAM,
     {0},
 };
 static const struct param port_params[] = {
     {.name = "node", .type = PARAM_STR, .doc = "only the ports of this node: its GUID or unique name"},
+    FOCUS_PARAM,
+    {0},
+};
+static const struct param link_params[] = {
+    FOCUS_PARAM,
     {0},
 };
 static const struct param route_params[] = {
@@ -74,8 +84,8 @@ const struct resource resource_rows[] = {
      "getNode", "One node with its ports, by GUID or unique name"},
     {GET_("/fabrics/{f}/ports"), ANSWER_LIST, 200, true, port_params, &schema_port, NULL, get_ports,
      "listPorts", "Ports, by the node's GUID and number"},
-    {GET_("/fabrics/{f}/links"), ANSWER_LIST, 200, true, NULL, &schema_link, NULL, get_links, "listLinks",
-     "Links, each once: a is the lower end"},
+    {GET_("/fabrics/{f}/links"), ANSWER_LIST, 200, true, link_params, &schema_link, NULL, get_links,
+     "listLinks", "Links, each once: a is the lower end"},
     {GET_("/fabrics/{f}/routes"), ANSWER_OBJECT, 200, true, route_params, &schema_route, NULL, get_route,
      "getRoute", "The path that the tables in force take"},
     {GET_("/fabrics/{f}/route-quality"), ANSWER_OBJECT, 200, false, NULL, &schema_route_quality, NULL,

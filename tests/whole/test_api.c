@@ -489,7 +489,7 @@ static void test_errors(void **state)
     } t[] = {
         {"/nothing", 404, "openapi.json"},
         {"/fabrics/none/nodes", 404, "there is: live, file, lost"},
-        {"/fabrics/live/nodes?foo=1", 400, "known: type, role, name, limit, cursor, format"},
+        {"/fabrics/live/nodes?foo=1", 400, "known: type, role, name, focus, limit, cursor, format"},
         {"/status?limit=1", 400, "known: none"},
         {"/fabrics/live/nodes?limit=0", 400, "1 to 10000"},
         {"/fabrics/live/nodes?limit=10001", 400, "1 to 10000"},

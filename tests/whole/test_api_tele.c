@@ -402,6 +402,32 @@ static void test_focus(void **state)
     refused(LIVE "/counters?focus=(", 400, "missing");
 }
 
+// Other lists know it too.
+static void test_focus_elsewhere(void **state)
+{
+    (void)state;
+    json_t *v = get("/nodes?focus=role%3Dleaf%20and%20rail%3C3");
+    assert_int_equal(count(v), 3);
+    assert_int_equal(num(v, "total"), 3);
+    json_decref(v);
+    v = get("/nodes?focus=gpu-000*%20rail%3D1&limit=3");
+    assert_int_equal(count(v), 3);
+    assert_int_equal(num(v, "total"), 8);
+    assert_true(json_is_string(at(v, "next")));
+    json_decref(v);
+    v = get("/ports?node=" LEAF "&focus=peer.name~%5Espine");
+    assert_int_equal(count(v), 32);
+    json_decref(v);
+    v = get("/ports?focus=state%3Dactive%20peer.name%3Dspine-02");
+    assert_int_equal(count(v), 64);
+    json_decref(v);
+    v = get("/links?focus=kind%3Dhost%20z.name%3D" LEAF);
+    assert_int_equal(count(v), 8);
+    json_decref(v);
+    refused(LIVE "/links?focus=knd%3Dhost", 400, "did you mean \"kind\"?");
+    refused(LIVE "/ports?focus=peer%3Dx", 400, "no field");
+}
+
 static void test_bad(void **state)
 {
     (void)state;
@@ -835,16 +861,16 @@ static void test_db_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),      cmocka_unit_test(test_counters),
-        cmocka_unit_test(test_walk),       cmocka_unit_test(test_focus),
-        cmocka_unit_test(test_bad),        cmocka_unit_test(test_top),
-        cmocka_unit_test(test_history),    cmocka_unit_test(test_together),
-        cmocka_unit_test(test_top_before), cmocka_unit_test(test_history_bad),
-        cmocka_unit_test(test_csv),        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_lanes),      cmocka_unit_test(test_silent),
-        cmocka_unit_test(test_alarms),     cmocka_unit_test(test_silences),
-        cmocka_unit_test(test_covers),     cmocka_unit_test(test_isolation),
-        cmocka_unit_test(test_db_check),
+        cmocka_unit_test(test_known),       cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_walk),        cmocka_unit_test(test_focus),
+        cmocka_unit_test(test_bad),         cmocka_unit_test(test_focus_elsewhere),
+        cmocka_unit_test(test_top),         cmocka_unit_test(test_history),
+        cmocka_unit_test(test_together),    cmocka_unit_test(test_top_before),
+        cmocka_unit_test(test_history_bad), cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_shapes),      cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_silent),      cmocka_unit_test(test_alarms),
+        cmocka_unit_test(test_silences),    cmocka_unit_test(test_covers),
+        cmocka_unit_test(test_isolation),   cmocka_unit_test(test_db_check),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
