@@ -204,6 +204,8 @@ int main(int argc, char **argv)
         struct series_opts so = {.columns = TELE_COUNTERS, .peak_columns = 3 | 1ull << TELE_XMIT_WAIT};
         struct series_report rep;
         s = series_open(b.l, dir, &so, &rep, &e);
+        o.dir = dir;
+        o.history_ms = rep.last_ms;
     }
     if (f == NULL || (dir != NULL && s == NULL)) {
         fprintf(stderr, "bench_tele: %s\n", e.text);
@@ -211,8 +213,12 @@ int main(int argc, char **argv)
     }
     struct mad_engine *eng = mad_engine_new(b.l, &b.t, NULL);
     struct tele_callbacks cb = {.arg = &b, .swept = on_swept};
+    int64_t began = thread_cpu_ns();
     struct tele *t = tele_new(b.l, eng, s, NULL, &o, &cb);
+    int64_t loaded = thread_cpu_ns();
     tele_fabric(t, f, NULL, NULL);
+    printf("begins in %.0f ms with what is kept, takes a snapshot in %.1f ms\n",
+           (double)(loaded - began) / 1e6, (double)(thread_cpu_ns() - loaded) / 1e6);
     for (unsigned i = 0; i < sweeps + 7; i++) { // the first ones make what stays
         if (i == 7)
             look(&b, t, s, &from);

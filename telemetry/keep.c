@@ -205,7 +205,7 @@ static void load_last(struct tele *t)
     struct series_reader *r = series_reader_new(t->dir, &e);
     if (r == NULL)
         return;
-    int64_t back = 2 * t->o.detail_interval_ns / MONO_MS + 3 * t->o.interval_ns / MONO_MS;
+    int64_t back = t->o.detail_interval_ns / MONO_MS + 2 * t->o.interval_ns / MONO_MS;
     struct series_query q = {.columns = ~0ull >> (64 - TELE_COUNTERS),
                              .from_ms = t->o.history_ms - back,
                              .to_ms = t->o.history_ms};
