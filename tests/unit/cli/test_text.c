@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -174,6 +175,42 @@ static void test_numbers(void **state)
     assert_int_equal(n, 10);
 }
 
+static const char *share_of(double x)
+{
+    static char text[40];
+    struct buf b = {0};
+    text_share(&b, x);
+    snprintf(text, sizeof(text), "%s", b.data);
+    buf_done(&b);
+    return text;
+}
+
+static const char *bytes_of(double x, const char *per)
+{
+    static char text[40];
+    struct buf b = {0};
+    text_bytes(&b, x, per);
+    snprintf(text, sizeof(text), "%s", b.data);
+    buf_done(&b);
+    return text;
+}
+
+static void test_units(void **state)
+{
+    assert_string_equal(share_of(0), "0 %");
+    assert_string_equal(share_of(0.00123), "0.12 %");
+    assert_string_equal(share_of(0.0123), "1.2 %");
+    assert_string_equal(share_of(0.9984), "99.8 %");
+    assert_string_equal(share_of(1), "100 %");
+    assert_string_equal(bytes_of(0, "/s"), "0 B/s");
+    assert_string_equal(bytes_of(999, ""), "999 B");
+    assert_string_equal(bytes_of(999.6, ""), "1.00 kB");
+    assert_string_equal(bytes_of(12345, "/s"), "12.3 kB/s");
+    assert_string_equal(bytes_of(49.96e9, "/s"), "50.0 GB/s");
+    assert_string_equal(bytes_of(123e12, ""), "123 TB");
+    assert_string_equal(bytes_of(5e21, ""), "5000 EB");
+}
+
 static void test_words(void **state)
 {
     assert_int_equal(word_distance("status", "status"), 0);
@@ -197,7 +234,7 @@ int main(void)
         cmocka_unit_test(test_escape), cmocka_unit_test(test_escape_random),
         cmocka_unit_test(test_fit),    cmocka_unit_test(test_count_age),
         cmocka_unit_test(test_times),  cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_words),  cmocka_unit_test(test_units),
     };
     setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);
