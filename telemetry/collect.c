@@ -182,7 +182,7 @@ void round_begin(struct tele *t, struct agent *a, enum agent_round r)
     a->round = r;
     a->cursor = 0;
     a->second = false;
-    a->began_anew = a->stood = 0;
+    a->began_anew = a->stood = a->resets = 0;
     a->lanes = 1;
     if (a->refused && now - a->refused_at >= REFUSED_NS)
         a->refused = 0;
@@ -279,14 +279,27 @@ static void refused(struct tele *t, struct agent *a, uint32_t slot, enum ask k, 
         mark(t, slot, TELE_REFUSED);
 }
 
+static void tell_full(struct tele *t, const struct agent *a, uint32_t slot, uint64_t full)
+{
+    char text[200];
+    unsigned c = (unsigned)__builtin_ctzll(full), more = (unsigned)__builtin_popcountll(full) - 1;
+    snprintf(text, sizeof(text),
+             "port %u: %s stands at its maximum%s: it counts no further until it is cleared",
+             t->table.port[slot].num, tele_rows[c].ibta, more ? ", and others" : "");
+    tele_event(t, "counter-saturated", "info", a, text);
+}
+
 static void found(struct tele *t, struct agent *a, uint32_t slot, const struct accum_found *f)
 {
     struct tele_port *p = &t->table.port[slot];
     t->st.wraps += f->wrapped != 0;
     t->st.saturated += (unsigned)__builtin_popcountll(f->full);
+    if (f->full && !t->o.clear_saturated)
+        tell_full(t, a, slot, f->full);
     if (f->cleared || f->accepted) {
         if (p->reset_at < t->began || p->reset_at == 0) {
             p->resets++;
+            a->resets++;
             t->st.resets++;
         }
         p->reset_at = loop_now(t->loop).ns;

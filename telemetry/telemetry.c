@@ -291,7 +291,15 @@ static void sweep_tick(void *arg)
 // All its ports that had counted anything begin at 0: it is another one now, or the same anew.
 static void look_for_reset(struct tele *t, struct agent *a)
 {
-    if (a->began_anew == 0 || a->stood > 0)
+    char text[120];
+    bool anew = a->began_anew > 0 && a->stood == 0;
+    if (a->resets == 0)
+        return;
+    snprintf(text, sizeof(text), "counters of %u of its ports began anew: %s", a->resets,
+             anew ? "it was started again, or all of them were cleared" : "somebody has cleared them");
+    tele_event(t, "counters-reset", "info", a, text);
+    a->resets = 0;
+    if (!anew)
         return;
     t->st.reboots++;
     agent_new(t, a);

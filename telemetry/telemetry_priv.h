@@ -60,6 +60,7 @@ struct agent {
     uint16_t to;                // where requests go: lid, or where ClassPortInfo has sent us
     uint16_t caps;              // ClassPortInfo.CapabilityMask
     uint16_t began_anew, stood; // ports of this round whose counters were all cleared; were not
+    uint16_t resets;            // ports of this round with cleared counters
     uint8_t key_port;           // of an adapter; 0: a switch
     uint8_t state;              // enum agent_state
     uint8_t round;              // enum agent_round

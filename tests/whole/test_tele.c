@@ -308,6 +308,7 @@ static void old_devices(void **state)
     assert_int_equal(value(&w, leaf, 1, TELE_LINK_DOWNED), downed);
     assert_true(table(&w)->port[s].saturated);
     assert_int_equal(tele_saturated(w.tele, s), 1ull << TELE_SYMBOL_ERRORS);
+    assert_non_null(strstr(w.log.data, "port 1: SymbolErrorCounter stands at its maximum"));
 
     assert_int_equal(value(&w, spine, 1, TELE_SYMBOL_ERRORS), 77);
     assert_int_equal(value(&w, spine, 1, TELE_XMIT_WAIT), 1234);
@@ -428,6 +429,7 @@ static void clears_are_recognised(void **state)
     assert_int_equal(table(&w)->port[slot(&w, leaf, 2)].resets, 0);
     assert_int_equal(status(&w).resets, 1);
     assert_int_equal(status(&w).reboots, 0);
+    assert_non_null(strstr(w.log.data, "counters of 1 of its ports began anew: somebody has cleared them"));
     // A reboot: everything of it.
     assert_int_equal(sim_node_reboot(w.r.sim, leaf), 0);
     rig_run(&w.r, MONO_S);
@@ -441,6 +443,7 @@ static void clears_are_recognised(void **state)
     assert_true(value(&w, leaf, 1, TELE_XMIT_DATA) >= data);
     assert_int_equal(table(&w)->port[s].resets, 2);
     assert_int_equal(status(&w).reboots, 1);
+    assert_non_null(strstr(w.log.data, "began anew: it was started again"));
     down(&w);
 }
 
