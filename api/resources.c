@@ -289,7 +289,9 @@ static const struct resource *find(struct request *r, const char **ret_fabric)
         r->arg = arg != NULL ? arg : no_arg;
         if (method_fits(q->method, r->method))
             return q;
-        snprintf(r->allow, sizeof(r->allow), "%s", strcmp(q->method, "GET") == 0 ? "GET, HEAD" : q->method);
+        size_t n = strlen(r->allow);
+        snprintf(r->allow + n, sizeof(r->allow) - n, "%s%s", n > 0 ? ", " : "",
+                 strcmp(q->method, "GET") == 0 ? "GET, HEAD" : q->method);
     }
     if (r->allow[0] != 0)
         answer_problem(r, 405, "%.20s is not for this resource; it takes %s", r->method, r->allow);

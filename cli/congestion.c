@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/tele.h"
 #include "cli/text.h"
+#include "lib/xalloc.h"
 
 static const struct field tree_fields[] = {
     {.key = "id", .title = "ID"},
@@ -220,17 +221,29 @@ static void draw(struct out *o, json_t *doc)
     out_wrap(o, 0);
 }
 
+// A host is named for all its adapters.
+static int focus_of_words(struct cli *c, char **ret)
+{
+    char *place = NULL;
+    int rc = tele_words(c, &place, ret);
+    if (rc == CLI_OK && place != NULL && *ret == NULL && strchr(place, '\'') == NULL)
+        *ret = xasprintf("'%s' or '%s *'", place, place);
+    free(place);
+    return rc;
+}
+
 int cmd_congestion(struct cli *c)
 {
     struct buf path = {0};
     json_t *doc = NULL;
-    char *focus;
+    char *focus = NULL;
     int rc = cli_fabric(c);
 
+    if (rc == CLI_OK)
+        rc = focus_of_words(c, &focus);
     if (rc != CLI_OK)
         return rc;
     buf_printf(&path, "%s/congestion", c->fabric);
-    focus = tele_focus(c);
     if (focus != NULL)
         http_query(&path, "focus", focus);
     free(focus);

@@ -188,7 +188,9 @@ static int health_path(struct cli *c, struct buf *path)
     if (focus != NULL) {
         http_query(path, "focus", focus);
     } else if (place != NULL) { // of one node
-        char *by = xasprintf("'%s' or '*%s/*'", place, place);
+        // A node, a port, or a host with all its adapters, at either end.
+        char *by = xasprintf("'%s' or '%s *' or '%s/*' or '*<-> %s' or '*<-> %s/*'", place, place, place,
+                             place, place);
         if (strchr(place, '\'') == NULL)
             http_query(path, "focus", by);
         free(by);

@@ -108,6 +108,11 @@ def test_bad_day(d):
     assert any(line.startswith("    do:  ") and "weft node 'gpu-0012 mlx5_3'" in line for line in lines)
     assert not any(line.startswith("#2") for line in lines), "one fault is one jam"
     assert d.weft("congestion", "rail=3").rc == 1 and d.weft("congestion", "rail=4").rc == 0
+    assert d.weft("congestion", "gpu-0012").rc == 1 and d.weft("congestion", "gpu-0012:3").rc == 1
+    assert d.weft("congestion", "gpu-0013").rc == 0
+    for word in ("leaf-su01-rail2/44", "leaf-su01-rail2", "spine-02/20", "spine-02"):
+        assert d.weft("health", word).rc == 1, word
+    assert d.weft("health", "spine-03").rc == 0
     tree = json.loads(d.weft("congestion", "-o", "json").out)["trees"][0]
     assert (tree["kind"], tree["root"]["name"], tree["root"]["port"]) == ("receiver", "leaf-su01-rail3", 12)
     assert tree["held"] > 0.9 and tree["used"] < 0.05 and tree["share"] > 0.9
