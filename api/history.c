@@ -458,11 +458,6 @@ void history_top(struct request *r, struct tele_view *w, const struct top_ask *a
     q->one = xcalloc(ask->n, sizeof(*q->one));
     for (uint32_t i = 0; ok && i < q->num_slots; i++)
         q->factor[i] = factor_of(w, q, i);
-    int64_t kept = q->step >= 3600000 ? 3600000 : q->step >= 60000 ? 60000 : SWEEP_MS;
-    if (ok && (q->to - q->from) / kept * (int64_t)q->num_slots > READ_MAX) {
-        answer_problem(r, 400, "the time is too long for %u ports; take a shorter one", q->num_slots);
-        ok = false;
-    }
     if (ok)
         later_start(r, &q->later);
     else

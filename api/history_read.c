@@ -210,163 +210,111 @@ static long read_ports(struct query *q, struct series_reader *reader)
 
 // --- aggregates ---
 
-struct cell {
-    double sum, max;
-    uint32_t ports;
-};
-struct together {
-    struct query *q;
-    struct cell *cell; // [(group * steps + step) * counters + counter]
-    int64_t steps;
-    uint32_t series; // of the points that come now
-    int64_t at[TELE_COUNTERS];
-    uint64_t value[TELE_COUNTERS];
-};
-
-static bool add_point(void *arg, const struct series_point *p)
+// Numbers of the series that are in a group, sorted, and their groups; malloc'd both.
+static uint32_t *grouped_series(const struct query *q, uint16_t **ret_group, uint32_t *ret)
 {
-    struct together *t = arg;
-    struct query *q = t->q;
-    if (p->series >= q->num_slots || q->group[p->series] == ID_NONE)
-        return true;
-    if (p->series != t->series)
-        memset(t->at, 0, sizeof(t->at));
-    t->series = p->series;
-    int64_t step = (p->at_ms - q->from) / q->step;
-    for (unsigned k = 0; k < q->num_counters; k++) {
-        int c = q->counter[k];
-        if (!(p->have >> c & 1))
-            continue;
-        uint64_t v = p->value[c], old = t->value[k];
-        int64_t before = t->at[k];
-        t->value[k] = v;
-        t->at[k] = p->at_ms;
-        if (p->at_ms < q->from || before == 0 || p->at_ms <= before || v < old || step >= t->steps)
-            continue;
-        struct cell *x =
-            &t->cell[((uint64_t)q->group[p->series] * (uint64_t)t->steps + (uint64_t)step) * q->num_counters +
-                     k];
-        double rate = (double)tele_shown((enum tele_counter)c, v - old) * 1000 / (double)(p->at_ms - before);
-        x->sum += rate;
-        x->max = rate > x->max ? rate : x->max;
-        x->ports++;
-    }
-    return true;
+    uint32_t n = 0, *series = xcalloc(q->num_slots + 1, sizeof(*series));
+    *ret_group = xcalloc(q->num_slots + 1, sizeof(**ret_group));
+    for (uint32_t i = 0; i < q->num_slots; i++)
+        if (q->group[i] != ID_NONE) {
+            (*ret_group)[n] = (uint16_t)q->group[i];
+            series[n++] = i;
+        }
+    *ret = n;
+    return series;
 }
+
+struct together {
+    int64_t first; // number of the step before the first one shown: only so that that one has a rate
+    size_t steps;
+    struct series_rate *rate; // [(counter * groups + group) * steps + step]
+};
 
 static void put_together(struct query *q, const struct together *t)
 {
     struct list l;
-    const struct cell *x = t->cell;
     list_open(&l, &q->out, &schema_sample, q->csv, HISTORY_ROWS);
     for (uint32_t g = 0; g < q->num_groups; g++)
-        for (int64_t s = 0; s < t->steps; s++)
-            for (unsigned k = 0; k < q->num_counters; k++, x++) {
-                int64_t end = q->from + (s + 1) * q->step;
-                if (x->ports == 0 || list_full(&l))
-                    continue;
+        for (size_t s = 1; s < t->steps; s++)
+            for (unsigned k = 0; k < q->num_counters; k++) {
+                enum tele_counter c = (enum tele_counter)q->counter[k];
+                const struct series_rate *x = &t->rate[((size_t)k * q->num_groups + g) * t->steps + s];
+                int64_t end = (t->first + (int64_t)s + 1) * q->step;
+                double unit = (double)tele_shown(c, 1);
                 struct sample_row row = no_sample;
+                if (x->num == 0 || list_full(&l))
+                    continue;
                 row.at = (end < q->to ? end : q->to) * MONO_MS;
                 row.group = q->group_name[g];
-                row.counter = tele_rows[q->counter[k]].name;
-                row.unit = tele_unit_name(tele_rows[q->counter[k]].unit);
-                row.ports = x->ports;
-                row.sum = x->sum;
-                row.mean = x->sum / x->ports;
-                row.max = x->max;
+                row.counter = tele_rows[c].name;
+                row.unit = tele_unit_name(tele_rows[c].unit);
+                row.ports = x->num;
+                row.sum = x->sum * unit;
+                row.mean = row.sum / x->num;
+                row.max = x->max * unit;
                 list_item(&l, &row);
             }
     l.incomplete = q->damaged > 0;
     list_end(&l, NULL, (int64_t)l.n, NO_INT, q->to * MONO_MS);
 }
 
-// Numbers of the series that are in a group, sorted; malloc'd.
-static uint32_t *grouped_series(const struct query *q, uint32_t *ret)
-{
-    uint32_t n = 0, *series = xcalloc(q->num_slots + 1, sizeof(*series));
-    for (uint32_t i = 0; i < q->num_slots; i++)
-        if (q->group[i] != ID_NONE)
-            series[n++] = i;
-    *ret = n;
-    return series;
-}
-
 static long read_together(struct query *q, struct series_reader *reader)
 {
-    struct together t = {.q = q, .series = ID_NONE, .steps = query_steps(q, q->step)};
+    struct together t = {.first = q->from / q->step - 1};
+    uint16_t *group;
     uint32_t n;
-    uint32_t *series = grouped_series(q, &n);
-    t.cell = xcalloc((uint64_t)q->num_groups * (uint64_t)t.steps * q->num_counters + 1, sizeof(*t.cell));
-    struct series_query sq = {.series = series,
-                              .num = n,
-                              .columns = q->columns,
-                              .from_ms = from_before(q),
-                              .to_ms = q->to,
-                              .step_ms = q->step};
-    long rc = n > 0 ? series_read(reader, &sq, add_point, &t, &q->damaged, &q->later.err) : 0;
+    uint32_t *series = grouped_series(q, &group, &n);
+    long rc = 0;
+
+    t.steps = (size_t)(q->to / q->step - t.first + 1);
+    size_t each = q->num_groups * t.steps;
+    t.rate = xcalloc(each * q->num_counters + 1, sizeof(*t.rate));
+    for (unsigned k = 0; k < q->num_counters && n > 0 && rc >= 0; k++) {
+        struct series_query sq = {.series = series,
+                                  .num = n,
+                                  .columns = 1ull << q->counter[k],
+                                  .from_ms = t.first * q->step,
+                                  .to_ms = q->to,
+                                  .step_ms = q->step};
+        rc = series_rates(reader, &sq, group, q->num_groups, &t.rate[k * each], t.steps, &q->damaged,
+                          &q->later.err);
+    }
     if (rc >= 0)
         put_together(q, &t);
     free(series);
-    free(t.cell);
+    free(group);
+    free(t.rate);
     return rc;
 }
 
 // --- the ports that stood out ---
 
-struct rise {
+struct risen {
     struct query *q;
-    double *value; // [series]: a second
-    uint32_t series;
-    int64_t first[TELE_COUNTERS], last[TELE_COUNTERS];
-    uint64_t from[TELE_COUNTERS], to[TELE_COUNTERS];
+    double *value; // [series]: a second, in the unit that is shown
 };
 
-static void rise_ends(struct rise *t)
+static bool take_rise(void *arg, const struct series_rise *x)
 {
-    struct query *q = t->q;
+    struct risen *t = arg;
+    const struct query *q = t->q;
     double sum = 0;
-    if (t->series >= q->num_slots)
-        return;
+    if (x->series >= q->num_slots || x->last_ms <= x->first_ms)
+        return true;
     for (unsigned k = 0; k < q->num_counters; k++)
-        if (t->last[k] > t->first[k] && t->to[k] > t->from[k])
-            sum += (double)(t->to[k] - t->from[k]) * 1000 / (double)(t->last[k] - t->first[k]);
-    t->value[t->series] = sum * q->factor[t->series];
-}
-
-static bool rise_point(void *arg, const struct series_point *p)
-{
-    struct rise *t = arg;
-    struct query *q = t->q;
-    if (p->series != t->series) {
-        rise_ends(t);
-        memset(t->first, 0, sizeof(t->first));
-        memset(t->last, 0, sizeof(t->last));
-        t->series = p->series;
-    }
-    for (unsigned k = 0; k < q->num_counters; k++) {
-        int c = q->counter[k];
-        if (!(p->have >> c & 1))
-            continue;
-        if (t->first[k] == 0) {
-            t->first[k] = p->at_ms;
-            t->from[k] = p->value[c];
-        }
-        t->last[k] = p->at_ms;
-        t->to[k] = p->value[c];
-    }
+        if (x->have >> q->counter[k] & 1)
+            sum += (double)x->value[q->counter[k]];
+    t->value[x->series] = sum * 1000 / (double)(x->last_ms - x->first_ms) * q->factor[x->series];
     return true;
 }
 
 static long read_top(struct query *q, struct series_reader *reader)
 {
-    struct rise t = {.q = q, .series = ID_NONE, .value = xcalloc(q->num_slots + 1, sizeof(double))};
-    struct series_query sq = {
-        .columns = q->columns, .from_ms = q->from - q->step, .to_ms = q->to, .step_ms = q->step};
-    long rc = series_read(reader, &sq, rise_point, &t, &q->damaged, &q->later.err);
-    if (rc >= 0) {
-        rise_ends(&t);
+    struct risen t = {.q = q, .value = xcalloc(q->num_slots + 1, sizeof(double))};
+    struct series_query sq = {.columns = q->columns, .from_ms = q->from, .to_ms = q->to, .step_ms = q->step};
+    long rc = series_rises(reader, &sq, take_rise, &t, &q->damaged, &q->later.err);
+    if (rc >= 0)
         q->num_one = top_select(t.value, q->num_slots, q->ask.n, q->one);
-    }
     free(t.value);
     return rc;
 }
