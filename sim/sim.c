@@ -10,7 +10,8 @@
 // sim_client.c (transports), sim_smp.c (agent), sim_port.c (PortInfo, links), sim_tables.c, sim_keys.c
 // (M_Key, P_Key, Q_Key), sim_adaptive.c (adaptive routing), sim_trap.c, sim_pma.c, sim_mcast.c (multicast
 // packets); what is done to it: sim_links.c, sim_boot.c, sim_notice.c; who lives in it: sim_sm.c (a second
-// manager), sim_hosts.c; what moves: sim_flow*.c over sim_cells*.c.
+// manager), sim_hosts.c; what moves: sim_flow*.c over
+// sim_cells*.c, sim_errors.c.
 //
 // A node has two names: the GUID it says (which may be another's: sim_guid_duplicate()) and its label, by
 // which commands and tests name it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sim_cells.c (movement) and sim_cells_look.c (what was measured, who is to blame) share.
+// What sim_cells.c (movement), sim_cells_make.c (the net) and sim_cells_look.c (what was measured, who is to
+// blame) share.
 #ifndef WEFT_SIM_SIM_CELLS_PRIV_H
 #define WEFT_SIM_SIM_CELLS_PRIV_H
 
@@ -98,6 +99,17 @@ struct cells {
     uint32_t num_blames, cap_blames, stamp;
 };
 
+// --- sim_cells.c ---
+void cells_at(struct cells *c, uint32_t ev,
+              int64_t due);                         // an event: link, link + num_links, flow + 2 num_links
+void cells_flow_moves(struct cells *c, uint32_t f); // it may have something to send now
+
+// --- sim_cells_make.c ---
+uint32_t cells_queue_of(struct cells *c, uint32_t in, uint32_t out); // lanes
+// Index into choice: how many (0: none, CELLS_HERE), then the links.
+uint32_t cells_choices(struct cells *c, uint32_t vertex, uint32_t f);
+
+// --- sim_cells_look.c ---
 void look_sample(struct cells *c);
 static inline struct wire *wire_of_lane(const struct cells *c, uint32_t lane)
 {
