@@ -117,7 +117,7 @@ static void sustained_judge(struct health *h, struct health_link *l, const struc
             if (i == 0 && n > limit)
                 bad(f, 0, p->at_errors);
         }
-        if (over < PARTS || p->from > p->at_errors - rule->level[0].window)
+        if (over < PARTS)
             continue;
         char name[160];
         f->level = 0;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """docs.py: every finding and event that the code can produce is explained to operators in doc/operations.md, and every counter stands in
-doc/telemetry.md with its unit, meaning and source. Exit 1 with the missing ones."""
+doc/telemetry.md with its unit, meaning and source, and every rule of alarms and every event about them in doc/alarms.md. Exit 1 with the
+missing ones."""
 import pathlib
 import re
 import sys
@@ -36,6 +37,19 @@ def counters():
         yield name, f"| `{name}` | {unit[words[4][1]]} | {doc} | {ibta} ({words[5][1].lower()}) | `{metric}` |"
 
 
+def alarms():
+    """What doc/alarms.md must have: a row for each rule with its conditions, and each event of alarms and isolation."""
+    text = (ROOT / "telemetry" / "alarm_rules.c").read_text()
+    rule = re.findall(r'\{\.id = "(\w+)",\s*\.name = "[^"]*",\s*\.title = "([^"]*)"', text)
+    for i, title in rule:
+        yield f"| {i} | {title} |"
+    for p in sorted((ROOT / "telemetry").glob("*.c")):
+        if p.name.startswith(("alarm", "isolate")):
+            for kind in re.findall(r'"((?:alarm|silence|maintenance|isolation)-[a-z]+|link-isolated)"', p.read_text()):
+                if kind not in ("isolation-not", "isolation-cap"):  # a line of the log; a rule
+                    yield f"`{kind}`"
+
+
 def main():
     doc = (ROOT / "doc" / "operations.md").read_text()
     missing = ["%s (%s)" % (c, f) for c, f in sorted(codes().items()) if "`%s`" % c not in doc]
@@ -45,7 +59,11 @@ def main():
     unlisted = [name for name, line in counters() if line not in telemetry]
     for name in unlisted:
         print("doc/telemetry.md does not have", name, "as `weft counters list --markdown` prints it")
-    sys.exit(1 if missing or unlisted else 0)
+    said = (ROOT / "doc" / "alarms.md").read_text()
+    unsaid = sorted({a for a in alarms() if a not in said})
+    for a in unsaid:
+        print("doc/alarms.md does not have", a)
+    sys.exit(1 if missing or unlisted or unsaid else 0)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,18 @@ static void uncorrectable_blocks(void **state)
     bed_close(&b);
 }
 
+// Three in 12 min are too many at 400 Gb/s (2.88), three in 125 min are not.
+BED(three_errors, 2, 400000)
+{
+    pass(b, 20 * MIN);
+    spread(b, 0, TELE_SYMBOL_ERRORS, 3, 120 * MIN);
+    assert_int_equal(raised(b, "L06"), 0);
+    spread(b, 2, TELE_SYMBOL_ERRORS, 3, 11 * MIN);
+    assert_int_equal(stands(b, "L06"), ALARM_MAJOR);
+    assert_int_equal(b->said[0].slot, 2);
+    assert_non_null(strstr(reason(b, "L06"), "3 post-FEC symbol errors in 12 min"));
+}
+
 // What a port has received from elsewhere blames no cable.
 BED(remote_errors, 1, 400000)
 {
@@ -193,6 +205,21 @@ BED(nothing_clears_unread, 1, 400000)
     assert_int_equal(stands(b, "L06"), ALARM_MAJOR);
     pass(b, 125 * MIN);
     assert_int_equal(stands(b, "L06"), -1);
+}
+
+// Nor what had become better before.
+BED(better_and_then_unread, 1, 400000)
+{
+    pass(b, 20 * MIN);
+    spread(b, 1, TELE_RCV_ERRORS, 1200, 12 * MIN);
+    assert_int_equal(stands(b, "L12"), ALARM_MINOR);
+    pass(b, 5 * MIN);
+    b->unread[1] = 1;
+    pass(b, 2 * HOUR);
+    assert_int_equal(stands(b, "L12"), ALARM_MINOR);
+    b->unread[1] = 0;
+    pass(b, MIN);
+    assert_int_equal(stands(b, "L12"), -1);
 }
 
 // What was there before the first reading is of another time.
@@ -290,11 +317,13 @@ int main(void)
         cmocka_unit_test(every_row),
         cmocka_unit_test(every_row_by_the_second),
         cmocka_unit_test(uncorrectable_blocks),
+        cmocka_unit_test(three_errors),
         cmocka_unit_test(remote_errors),
         cmocka_unit_test(severity_goes_up_and_down),
         cmocka_unit_test(bursts_are_not_sustained),
         cmocka_unit_test(missing_readings),
         cmocka_unit_test(nothing_clears_unread),
+        cmocka_unit_test(better_and_then_unread),
         cmocka_unit_test(first_reading_counts_nothing),
         cmocka_unit_test(counter_that_appears),
         cmocka_unit_test(errors_of_training),

@@ -390,7 +390,10 @@ BED(saturated, 1, 400000)
     pass(b, MIN);
     assert_int_equal(view(b, 0).state, HEALTH_UNSURE);
     assert_non_null(strstr(view(b, 0).why, "maximum"));
+    pass(b, 10 * MIN);
     b->t.port[1].saturated = false;
+    pass(b, 2 * MIN);
+    assert_int_equal(view(b, 0).state, HEALTH_UNSURE); // of most of the window nothing is known
     pass(b, 15 * MIN);
     assert_int_equal(view(b, 0).state, HEALTH_HEALTHY);
 }
