@@ -66,19 +66,22 @@ const struct param health_params[] = {
     {0},
 };
 
+#define LOOKED_MAX 5000 // with a focus: the loop is not to stand still
+
 struct one {
     uint32_t slot;
-    struct health_view view;
+    enum health_state state;
+    int64_t since; // of what is not well
 };
 
 // Severest state first, then the oldest.
 static int worst_first(const void *a, const void *b)
 {
     const struct one *x = a, *y = b;
-    if (x->view.state != y->view.state)
-        return x->view.state > y->view.state ? -1 : 1;
-    if (x->view.since != y->view.since)
-        return x->view.since < y->view.since ? -1 : 1;
+    if (x->state != y->state)
+        return x->state > y->state ? -1 : 1;
+    if (x->since != y->since)
+        return x->since < y->since ? -1 : 1;
     return x->slot < y->slot ? -1 : 1;
 }
 
@@ -89,29 +92,35 @@ static bool is_first(const struct tele_table *t, uint32_t slot)
     return p->peer >= t->num || slot < p->peer;
 }
 
-// A link of which too little is known yet, but nothing bad, is none.
-static bool is_news(const struct health_view *v)
+// Of all links; their words are made for those that are shown. A link of which too little is known yet, but
+// nothing bad, is no news.
+static bool look(const struct tele_view *w, const char *state, bool all, struct one *x)
 {
-    return v->state > HEALTH_UNSURE || (v->state == HEALTH_UNSURE && v->symbol_ber > 0);
+    const struct health *h = tele_health(w->tele);
+    struct health_view view;
+
+    x->state = health_state_at(h, w->t, x->slot);
+    x->since = 0;
+    if (state != NULL && strcmp(health_state_name(x->state), state) != 0)
+        return false;
+    bool well = x->state <= HEALTH_HEALTHY || (x->state == HEALTH_UNSURE && !health_noted(h, x->slot));
+    if (well)
+        return all || state != NULL;
+    health_view(h, w->t, x->slot, &view);
+    x->since = view.since;
+    return all || state != NULL || view.state > HEALTH_UNSURE || view.symbol_ber > 0;
 }
 
 static struct one *gather(struct request *r, const struct tele_view *w, uint32_t *ret)
 {
     const char *state = query_str(r, "state");
-    bool all = query_bool(r, "all") || state != NULL;
-    struct health *h = tele_health(w->tele);
-    struct one *list = NULL;
+    bool all = query_bool(r, "all");
+    struct one *list = NULL, x;
     uint32_t n = 0, room = 0;
-    struct one x;
 
-    for (uint32_t i = 0; h != NULL && i < w->t->num; i++) {
-        if (!is_first(w->t, i))
-            continue;
+    for (uint32_t i = 0; tele_health(w->tele) != NULL && i < w->t->num; i++) {
         x.slot = i;
-        if (state == NULL && !all && health_state_at(h, w->t, i) <= HEALTH_HEALTHY)
-            continue;
-        health_view(h, w->t, i, &x.view);
-        if (state != NULL ? strcmp(health_state_name(x.view.state), state) != 0 : !all && !is_news(&x.view))
+        if (!is_first(w->t, i) || !look(w, state, all, &x))
             continue;
         if (n == room) {
             room = room ? 2 * room : 256;
@@ -126,6 +135,7 @@ static struct one *gather(struct request *r, const struct tele_view *w, uint32_t
 }
 
 struct row_space {
+    struct health_view view;
     struct spot spot;
     struct end_row a;
     char place[2 * PLACE_TEXT + 8], from[PLACE_TEXT];
@@ -146,8 +156,10 @@ static const char *cable_of(const struct tele_view *w, uint32_t slot, const stru
 static void fill(struct tele_view *w, const struct one *x, struct health_row *row, struct row_space *s)
 {
     const struct alarm *alarm;
+    struct health_view *view = &s->view;
     const struct spot *p = &s->spot;
 
+    health_view(tele_health(w->tele), w->t, x->slot, view);
     // The lower end is shown first.
     uint32_t far = w->t->port[x->slot].peer, slot = x->slot;
     if (far < w->t->num && w->t->port[x->slot].of_switch && !w->t->port[far].of_switch)
@@ -160,7 +172,7 @@ static void fill(struct tele_view *w, const struct one *x, struct health_row *ro
                  (long long)p->peer_space.port);
     alarm = tele_alarm_of(w, p->guid, (unsigned)p->port);
     *row = (struct health_row){
-        .state = health_state_name(x->view.state),
+        .state = health_state_name(view->state),
         .place = s->place,
         .a = &s->a,
         .z = p->peer != NULL ? &s->spot.peer_space : NULL,
@@ -169,13 +181,13 @@ static void fill(struct tele_view *w, const struct one *x, struct health_row *ro
         .su = p->su,
         .tier = p->tier,
         .gbps = p->gbps,
-        .rule = x->view.rule != NULL && x->view.rule[0] ? x->view.rule : NULL,
-        .why = x->view.why[0] ? x->view.why : NULL,
-        .advice = x->view.advice != NULL && x->view.advice[0] ? x->view.advice : NULL,
-        .since = tele_wall(w, x->view.since),
-        .sure_at = tele_wall(w, x->view.sure_at),
-        .ber = x->view.symbol_ber,
-        .raw_ber = x->view.raw_ber,
+        .rule = view->rule != NULL && view->rule[0] ? view->rule : NULL,
+        .why = view->why[0] ? view->why : NULL,
+        .advice = view->advice != NULL && view->advice[0] ? view->advice : NULL,
+        .since = tele_wall(w, view->since),
+        .sure_at = tele_wall(w, view->sure_at),
+        .ber = view->symbol_ber,
+        .raw_ber = view->raw_ber,
         .alarm = alarm != NULL ? (int64_t)alarm->id : NO_INT,
         .cable = cable_of(w, x->slot, alarm),
         .silenced = alarm != NULL && alarm->silence != 0,
@@ -199,7 +211,7 @@ void get_health(struct request *r)
         struct one *x = gather(r, &w, &n);
         list_begin(&l, r, &schema_health);
         l.incomplete = w.st.unread > 0;
-        for (i = skip; i < n && !list_full(&l); i++) {
+        for (i = skip; i < n && !list_full(&l) && (focus == NULL || i - skip < LOOKED_MAX); i++) {
             fill(&w, &x[i], &row, &space);
             if (sieve_has(focus, &row))
                 list_item(&l, &row);

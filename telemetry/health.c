@@ -540,6 +540,11 @@ uint32_t health_standing(const struct health *h, uint32_t slot, struct health_st
     return n;
 }
 
+bool health_noted(const struct health *h, uint32_t slot)
+{
+    return slot < h->num && h->port[health_lower(h, slot)].link != NULL;
+}
+
 enum health_state health_state_at(const struct health *h, const struct tele_table *t, uint32_t slot)
 {
     return slot < h->num && slot < t->num ? judge_view(h, t, health_lower(h, slot)).state : HEALTH_UNKNOWN;

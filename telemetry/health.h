@@ -73,6 +73,8 @@ struct health_view { // of the link at a slot; both its slots give the same
     double symbol_ber, raw_ber; // last estimates; NAN
 };
 void health_view(const struct health *h, const struct tele_table *t, uint32_t slot, struct health_view *ret);
+// Whether anything was ever counted against the link; else nothing but its state is to be told.
+bool health_noted(const struct health *h, uint32_t slot);
 // Its state alone, without the words.
 enum health_state health_state_at(const struct health *h, const struct tele_table *t, uint32_t slot);
 // Rules that stand on the link, worst first; at most `max`; returns how many. since: loop time.
