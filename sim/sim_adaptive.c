@@ -309,6 +309,8 @@ int sim_adaptive_cap(struct sim *s, uint64_t switch_guid, unsigned groups)
     if (!is_switch(n) || groups >= MAD_AR_GROUPS)
         return -EINVAL;
     adaptive_make(s, &s->sw[n->sw], groups);
+    sim_touch(s);
+    flow_tables_written(s);
     return 0;
 }
 

@@ -58,6 +58,7 @@ static void boot(struct sim *s, struct sim_node *n, int64_t down_ns, int64_t sil
         link_down(s, port_at(s, n, i), NULL);
     if (is_switch(n))
         forget_switch(s, n);
+    flow_tables_written(s);
     for (unsigned i = first_num(n); i <= n->num_ports; i++)
         memset(port_at(s, n, i)->counter, 0, sizeof(port_at(s, n, i)->counter));
     for (unsigned i = first_num(n); i <= n->num_ports && !n->os_down; i++)

@@ -79,7 +79,8 @@ uint64_t cells_events(const struct cells *c);
 void cells_result(struct cells *c, struct cells_use *ret_use, double *ret_delivered);
 // Share of the time in which a lane of a link had something and no credits; with one lane the link's held.
 double cells_lane_held(const struct cells *c, uint32_t link, unsigned lane);
-// A hash of links, flows and ways: equal ones end alike. 0 when flows choose on their way.
+bool cells_choose(const struct cells *c); // flows choose on their way
+// A hash of links, flows and ways, but for those of flows that choose: equal ones end alike. Never 0.
 uint64_t cells_signature(const struct cells *c);
 bool cells_sane(const struct cells *c); // for tests: no buffer above its size, no cell lost or made up
 

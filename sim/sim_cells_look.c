@@ -289,14 +289,20 @@ static uint64_t mix_double(uint64_t h, double v)
     return hash_mix64(h ^ x.u);
 }
 
+bool cells_choose(const struct cells *c)
+{
+    for (uint32_t f = 0; f < c->net.num_flows; f++)
+        if (c->stream[f].queue != CELLS_NONE && c->stream[f].len == 0)
+            return true;
+    return false;
+}
+
 uint64_t cells_signature(const struct cells *c)
 {
     uint64_t h = c->net.lanes;
     for (uint32_t f = 0; f < c->net.num_flows; f++) {
         const struct stream *s = &c->stream[f];
         const struct cells_flow *d = &c->net.flow[f];
-        if (s->queue != CELLS_NONE && s->len == 0)
-            return 0;
         h = mix_double(hash_mix64(h ^ d->link ^ (uint64_t)d->dest << 32), d->rate);
         h = hash_mix64(h ^ d->window ^ (uint64_t)s->end << 32 ^ (uint64_t)s->end_link << 34);
         for (uint32_t i = 0; i < s->len; i++)

@@ -243,8 +243,10 @@ static void begin(struct sim *s)
         return;
     }
     uint64_t sig = cells_signature(x->net->cells);
-    sig = sig ? hash_mix64(sig ^ hoq_signature(s)) : 0;
-    if (sig != 0 && sig == x->signature) { // as it was: rates of links that were down and are up again
+    sig = hash_mix64(sig ^ hoq_signature(s));
+    if (cells_choose(x->net->cells)) // no ways to compare: whatever was written counts as a change
+        sig = hash_mix64(sig ^ x->written);
+    if (sig == x->signature) { // as it was: rates of links that were down and are up again
         x->stats.skipped++;
         for (uint32_t i = 0; i < s->num_ports; i++)
             set_rates(s, i, x->net, &x->use[i]);
@@ -287,6 +289,13 @@ void flow_dirty(struct sim *s)
     s->flows->dirty = true;
     if (!s->flows->scheduled)
         schedule(s, DELAY);
+}
+
+void flow_tables_written(struct sim *s)
+{
+    if (s->flows)
+        s->flows->written++;
+    flow_dirty(s);
 }
 
 void sim_flow_settle(struct sim *s)
@@ -391,6 +400,7 @@ void sim_flow_levels(struct sim *s, sim_level_fn *fn, void *arg)
     struct sim_flows *x = flows_of(s);
     x->level = fn;
     x->level_arg = arg;
+    x->signature = 0;
     sim_touch(s);
     flow_dirty(s);
 }

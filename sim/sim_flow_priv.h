@@ -71,6 +71,7 @@ struct sim_flows {
     bool dirty, scheduled;
     sim_level_fn *level; // may be NULL
     void *level_arg;
+    uint64_t written;   // tables, so often
     uint64_t signature; // of the last one, 0: not known
     uint32_t packet;
     struct sim_flow_stats stats;

@@ -253,6 +253,6 @@ int sim_set_lft(struct sim *s, uint64_t switch_guid, const uint8_t *entry, unsig
     lft_preload(s, w, entry, lids);
     w->si.linear_fdb_top = top;
     sim_touch(s);
-    flow_dirty(s);
+    flow_tables_written(s);
     return 0;
 }

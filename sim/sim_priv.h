@@ -421,7 +421,7 @@ void link_trained(struct sim *s, struct sim_port *p);
 void port_saw_traffic(struct sim *s, struct sim_port *p); // ARMED becomes ACTIVE
 
 // --- sim_pma.c ---
-void pma_vl_wait(struct sim_port *p, unsigned vl, uint64_t ticks); // part of what a lane shows
+void pma_vl_wait(struct sim_port *p, unsigned vl, uint64_t ticks);       // part of what a lane shows
 bool pma_process(struct sim *s, struct flight *f, uint16_t *ret_status); // as sma_process()
 void pma_free(struct sim *s);
 
@@ -477,6 +477,7 @@ void host_event(struct sim *s, uint32_t i);
 
 // --- sim_flow.c: traffic; each does nothing where there is none ---
 void flow_dirty(struct sim *s);                         // something that it depends on has changed
+void flow_tables_written(struct sim *s);                // the same, and tables may be others
 void flow_link_down(struct sim *s, struct sim_port *p); // before it is
 void flow_count(struct sim *s, struct sim_port *first, unsigned n); // brings counters of n ports up to date
 void flow_event(struct sim *s);

@@ -177,7 +177,10 @@ static uint16_t handle(struct sim *s, struct sma_req *r, uint16_t attr_id, uint8
     if (method == MAD_METHOD_GET)
         return a->get(s, r);
     uint16_t status = set_keeping(s, r, a);
-    flow_dirty(s);
+    if (attr_id == MAD_ATTR_PORT_INFO)
+        flow_dirty(s);
+    else
+        flow_tables_written(s);
     return status != 0 ? status : a->get(s, r);
 }
 
