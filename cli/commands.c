@@ -625,11 +625,12 @@ const struct command_row command_rows[] = {
     {.name = "congestion",
      .args = "[FOCUS...]",
      .max_args = 16,
-     .options = "focus watch",
+     .options = "focus limit watch",
      .run = cmd_congestion,
      .doc = "who waits for whom: the root of each jam, and what to do about it",
-     .more = "A FOCUS selects jams that have such a port in them, as root or waiting.\n"
-             "Exit code: 1 when there is one.\n",
+     .more =
+         "A FOCUS selects jams that have such a port in them, as root or waiting. Five are shown, or -n N.\n"
+         "Exit code: 1 when there is one.\n",
      .example = "weft congestion\nweft congestion rail=3\n"},
     {.name = "health",
      .args = "[NODE|FOCUS...]",

@@ -9,6 +9,8 @@
 #include "cli/text.h"
 #include "lib/xalloc.h"
 
+#define SHOWN 5 // jams, unless --limit says
+
 static const struct field tree_fields[] = {
     {.key = "id", .title = "ID"},
     {.key = "kind", .title = "KIND"},
@@ -196,11 +198,19 @@ static void part_lines(struct out *o, json_t *parts, const char *what)
     }
 }
 
-static void draw(struct out *o, json_t *doc)
+static void draw(struct out *o, json_t *doc, size_t limit)
 {
     json_t *trees = json_object_get(doc, "trees"), *t;
-    size_t i;
-    json_array_foreach(trees, i, t) draw_tree(o, t, i + 1);
+    size_t i, n = json_array_size(trees);
+    json_array_foreach(trees, i, t)
+    {
+        if (i < limit)
+            draw_tree(o, t, i + 1);
+    }
+    if (n > limit) {
+        out_printf(o, "and %zu more jams, that explain less: weft congestion -n %zu", n - limit, n);
+        out_newline(o);
+    }
     if (json_array_size(trees) == 0) {
         if (js_str(doc, "sampled_at")[0] == 0)
             out_printf(o, "counters have not been read yet");
@@ -237,8 +247,11 @@ int cmd_congestion(struct cli *c)
     struct buf path = {0};
     json_t *doc = NULL;
     char *focus = NULL;
+    long long limit = SHOWN;
     int rc = cli_fabric(c);
 
+    if (rc == CLI_OK)
+        rc = cli_number(c, "limit", 1, 1000000, &limit);
     if (rc == CLI_OK)
         rc = focus_of_words(c, &focus);
     if (rc != CLI_OK)
@@ -260,7 +273,7 @@ int cmd_congestion(struct cli *c)
         out_list(&c->out, tree_fields, trees);
         break;
     case OUT_TABLE:
-        draw(&c->out, doc);
+        draw(&c->out, doc, (size_t)limit);
         break;
     }
     rc = json_array_size(trees) > 0 ? CLI_FINDINGS : CLI_OK;

@@ -35,7 +35,7 @@ _weft() {
         ["counters"]="--watch --limit --since --until --step --counter --by --vl --peaks --focus"
         ["counters list"]=""
         ["top"]="--watch --limit --since --until --by"
-        ["congestion"]="--watch --focus"
+        ["congestion"]="--watch --limit --focus"
         ["health"]="--watch --limit --since --focus --all"
         ["alarm"]="--watch --limit --severity --focus"
         ["alarm show"]="--watch"
