@@ -31,7 +31,8 @@ static const struct {
 };
 
 // Fields of narrow attributes: counter, width, and the bit that clears it: of CounterSelect, 16 and up of
-// CounterSelect2 (perfquery.c, do_reset).
+// CounterSelect2 (perfquery.c, do_reset). PortExtendedSpeedsCounters are left alone: what a clear of them
+// does is not defined alike by all (ibis of ibutils2 calls it undefined behaviour), so a full one stays full.
 struct narrow {
     uint8_t counter, bits, select;
 };
