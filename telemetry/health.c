@@ -127,7 +127,7 @@ static bool quiet(const struct health *h, const struct health_link *l)
               (d->num && h->now - d->down[d->num - 1].at < 12 * HEALTH_HOUR)))
         return false;
     for (unsigned r = 0; r < HEALTH_RULES; r++)
-        if (l->verdict[r].level >= 0)
+        if (l->verdict[r].level >= 0 || (l->verdict[r].since && h->now - l->verdict[r].bad_at[0] < KEEP))
             return false;
     for (int e = 0; e < 2; e++) {
         if (l->held[e] >= health_rules[RULE_C01].level[0].limit / 4)

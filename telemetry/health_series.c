@@ -48,15 +48,16 @@ static struct health_series *grow(struct health_series *s)
 
 void series_add(struct health_series **at, int64_t t0, int64_t t1, uint64_t count)
 {
-    struct health_series *s = *at;
-    if (s && s->n == s->cap) {
+    struct health_series *s = *at ? *at : grow(NULL);
+    if (s->n == s->cap) {
         forget_old(s, t1);
         merge(s, t1, 16);
-        for (int part = 8; s->cap == CAP_MAX && s->n == CAP_MAX; part /= 2)
+        if (s->cap < CAP_MAX && s->n > s->cap / 4 * 3)
+            s = grow(s);
+        for (int part = 8; s->n == s->cap; part /= 2)
             merge(s, t1, part);
     }
-    if (!s || (s->cap < CAP_MAX && s->n > s->cap / 4 * 3))
-        *at = s = grow(s);
+    *at = s;
     s->entry[s->n++] = (struct health_entry){t0 < t1 ? t0 : t1 - 1, t1, count};
 }
 

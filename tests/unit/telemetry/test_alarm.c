@@ -802,6 +802,37 @@ static void ids_rise_over_restarts(void **state)
     }
 }
 
+// Killed before the row was written: the number was told, so it is not given again.
+static void ids_rise_over_a_kill(void **state)
+{
+    struct fix *f = *state;
+    struct db_open_report rep;
+    struct err e = {0};
+    up(f, "L06", "x", ALARM_MAJOR, "r");
+    uint64_t id = nth(f, 0)->id;
+    db_flush(f->db);
+    char *copy = xasprintf("%s-killed", f->dir),
+         *cmd = xasprintf("cp -r '%s' '%s' && rm -f '%s'/*.lock", f->dir, copy, copy);
+    assert_int_equal(system(cmd), 0);
+    free(cmd);
+    struct db *db = db_open(f->loop, copy, &rep, &e);
+    if (!db)
+        fail_msg("%s", e.text);
+    struct alarms_callbacks cb = {.arg = f, .wall = wall};
+    struct alarms *a = alarms_new(f->loop, db, &cb);
+    const struct alarm *list;
+    assert_int_equal(alarms_list(a, &list), 0);
+    alarm_raise(a, &(struct alarm_report){.fabric = "fab", .rule = "L06", .subject = "y"});
+    assert_int_equal(alarms_list(a, &list), 1);
+    assert_true(list[0].id > id);
+    alarms_free(a);
+    db_close(db);
+    cmd = xasprintf("rm -rf '%s'", copy);
+    assert_int_equal(system(cmd), 0);
+    free(cmd);
+    free(copy);
+}
+
 static void silence_that_ended_meanwhile(void **state)
 {
     struct fix *f = *state;
@@ -917,6 +948,7 @@ int main(void)
         D(back_after_a_restart),
         D(round_clears_what_an_earlier_run_left),
         D(ids_rise_over_restarts),
+        D(ids_rise_over_a_kill),
         D(silence_that_ended_meanwhile),
         D(at_random),
         cmocka_unit_test_setup_teardown(at_random, setup, teardown),

@@ -460,6 +460,23 @@ RIG(acts_and_gives_back)
     assert_int_equal(x->drains, 3);
 }
 
+// A rule that clears sooner does not let the link back sooner.
+RIG(clean_means_all_of_the_window)
+{
+    run(x, 20 * MIN);
+    for (int i = 0; i < 60; i++) {
+        add(&x->b, 7, TELE_FEC_CORRECTED_SYMBOLS, (uint64_t)(400e9 * 10 * 3e-4));
+        run(x, 10 * S);
+    }
+    assert_true(x->drained[3]);
+    assert_string_equal(item(x, 3)->rule, "L09");
+    run(x, 110 * MIN);
+    assert_int_equal(stands(&x->b, "L09"), -1);
+    assert_true(x->drained[3]);
+    run(x, 30 * MIN);
+    assert_false(x->drained[3]);
+}
+
 // Unread is not clean.
 RIG(not_given_back_unread)
 {
@@ -755,6 +772,7 @@ int main(void)
         cmocka_unit_test(caps),
         cmocka_unit_test(proposes),
         cmocka_unit_test(acts_and_gives_back),
+        cmocka_unit_test(clean_means_all_of_the_window),
         cmocka_unit_test(not_given_back_unread),
         cmocka_unit_test(uplinks_stay),
         cmocka_unit_test(cap_is_kept),
