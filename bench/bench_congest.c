@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_congest [--runs N] [--seed N] [--scenario N] [--missing N] [--verbose] [--json], or --speed FABRIC:
-// roots of congestion found on random fabrics, against what the simulation of credits saw.
+// bench_congest [--runs N] [--seed N] [--scenario N] [--missing N] [--live] [--verbose] [--json], or --speed
+// FABRIC: roots of congestion found on random fabrics, against what the simulation of credits saw.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,12 @@ struct tally {
     int64_t feed_ns;
 };
 
-static void cell(enum runs_scenario s, enum runs_missing m, unsigned runs, uint64_t seed, struct tally *t)
+static void cell(enum runs_scenario s, enum runs_missing m, bool live, unsigned runs, uint64_t seed,
+                 struct tally *t)
 {
     for (uint64_t i = 0; t->runs < runs && t->tried < runs * 20; i++, t->tried++) {
         struct runs_result r;
-        runs_one(s, m, seed + i, &r);
+        runs_one(s, m, live, seed + i, &r);
         if (!r.came_off)
             continue;
         t->runs++;
@@ -53,7 +54,7 @@ int main(int argc, char **argv)
 {
     unsigned runs = 100, only_s = RUNS_SCENARIOS, only_m = RUNS_MISSING;
     uint64_t seed = 1, from = 0;
-    bool json = false;
+    bool json = false, live = false;
     const char *fast = NULL;
     for (int i = 1; i < argc; i++) {
         const char *v = i + 1 < argc ? argv[i + 1] : "0";
@@ -71,6 +72,8 @@ int main(int argc, char **argv)
             runs_verbose = true;
         else if (strcmp(argv[i], "--json") == 0)
             json = true;
+        else if (strcmp(argv[i], "--live") == 0)
+            live = true;
         else if (strcmp(argv[i], "--speed") == 0)
             fast = v;
     }
@@ -83,7 +86,7 @@ int main(int argc, char **argv)
             if ((only_s < RUNS_SCENARIOS && s != only_s) || (only_m < RUNS_MISSING && m != only_m))
                 continue;
             struct tally t = {0};
-            cell((enum runs_scenario)s, (enum runs_missing)m, runs, seed * 1000003 + from, &t);
+            cell((enum runs_scenario)s, (enum runs_missing)m, live, runs, seed * 1000003 + from, &t);
             if (json)
                 printf("%s\n {\"scenario\": \"%s\", \"missing\": \"%s\", \"runs\": %u, \"right\": %u, "
                        "\"kind\": %u, "

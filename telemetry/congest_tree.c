@@ -361,13 +361,15 @@ static double gain(const struct congest *c, const struct candidate *x, const dou
     return was_root(c, x->root) ? sum * KEEP : sum;
 }
 
-// What it explains most of is its own; of other waits its share.
-static double take(const struct candidate *x, double *left)
+// What it explains most of is its own; of other waits its share. Bytes/s that were lost so, usual waits
+// included.
+static double take(const struct congest *c, const struct candidate *x, double *left)
 {
     double sum = 0;
     for (uint32_t i = 0; i < x->num; i++) {
+        const struct congest_vertex *v = &c->g.v[x->up[i].vertex];
         double *l = &left[x->up[i].vertex], part = x->up[i].share >= MOST ? *l : *l * x->up[i].share;
-        sum += part;
+        sum += v->counts > 0 ? part * v->lost / v->counts : 0;
         *l -= part;
     }
     return sum;
@@ -407,7 +409,7 @@ static struct congest_tree *make_tree(const struct congest *c, const struct cand
     t->held = v->h;
     t->used = v->u;
     t->lost_bps = taken;
-    t->share = c->g.lost > 0 ? taken / c->g.lost : 0;
+    t->share = c->totals.lost_bps > 0 ? fmin(1, taken / c->totals.lost_bps) : 0;
     t->siblings_used = siblings_used(c, v->slot);
     t->second_root = TELE_SLOT_NONE;
     set_members(c, x, t);
@@ -461,7 +463,7 @@ uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
             break;
         struct candidate *second = best_of(c, x, n, left, best);
         best->taken = true;
-        struct congest_tree *t = make_tree(c, best, take(best, left), second);
+        struct congest_tree *t = make_tree(c, best, take(c, best, left), second);
         if (worth_showing(c, t))
             tree[num++] = t;
         else

@@ -17,6 +17,7 @@
 #include "sim/sim.h"
 #include "sim/sim_flow.h"
 #include "telemetry/rate.h"
+#include "tests/whole/rig.h"
 
 #define SWEEP (10 * MONO_S)
 #define STEPS 20 // of a sweep: ports are read one after the other
@@ -28,7 +29,10 @@ struct run {
     struct loop *loop;
     const struct fabric *f;
     struct fabric_tables *tables;
+    const struct fabric_groups *groups; // the manager's
     struct sim *sim;
+    struct rig rig; // live
+    bool live;
     uint32_t *host, hosts; // port indices of adapters
     uint32_t narrow;       // port whose cable runs below its speed; ID_NONE
     // counters
@@ -253,7 +257,7 @@ static void find_hosts(struct run *r)
             r->host[r->hosts++] = i;
 }
 
-static bool bring_up(struct run *r, enum runs_scenario s)
+static void make_fabric(struct run *r, enum runs_scenario s)
 {
     r->f = named_fabric(r);
     damage(r);
@@ -266,6 +270,10 @@ static bool bring_up(struct run *r, enum runs_scenario s)
             if (between_switches(r->f, i) && rng_below(&r->rng, ++n) == 0)
                 r->narrow = i;
     }
+}
+
+static bool bring_up(struct run *r)
+{
     number(r);
     struct route_result res = {0};
     struct err e = {0};
@@ -279,8 +287,42 @@ static bool bring_up(struct run *r, enum runs_scenario s)
     for (uint32_t sw = 0; sw < r->f->num_switches; sw++)
         sim_set_lft(r->sim, fabric_switch(r->f, sw)->guid, tables_row(r->tables, sw), r->tables->lids,
                     r->tables->top_lid);
-    find_hosts(r);
-    return r->hosts >= 6;
+    return true;
+}
+
+static void place_manager(struct run *r)
+{
+    struct builder *b = builder_from(r->f);
+    for (uint32_t i = 0; i < r->f->num_ports; i++)
+        if (fabric_node(r->f, r->f->port[i].node)->type == NODE_CA && port_valid(r->f->port[i].peer)) {
+            builder_sm_port(b, r->f->port[i].node, r->f->port[i].num);
+            break;
+        }
+    const struct fabric *f = builder_seal(b, r->f->generation + 1, NULL);
+    fabric_unref(r->f);
+    r->f = f;
+}
+
+// By a manager, which makes groups for adaptive routing.
+static bool bring_up_live(struct run *r)
+{
+    place_manager(r);
+    struct sim_opts o = {.adaptive_routing = true, .seed = rng_u64(&r->rng)};
+    const struct fabric *of;
+    const struct fabric_tables *to;
+    rig_init_fabric(&r->rig, r->f, &o);
+    r->live = true;
+    r->rig.opts.adaptive = SM_ADAPTIVE_ON;
+    rig_up(&r->rig);
+    rig_sweeps(&r->rig, 1, 100);
+    rig_run(&r->rig, 30 * MONO_S);
+    r->sim = r->rig.sim;
+    r->loop = r->rig.loop;
+    r->f = fabric_ref(sm_fabric(r->rig.sm)); // the rig has the other reference
+    r->tables = tables_ref(sm_tables(r->rig.sm));
+    const struct fabric_groups *g = sm_adaptive_groups(r->rig.sm, &of, &to);
+    r->groups = g && fabric_same_switches(of, r->f) && to == r->tables ? groups_ref(g) : NULL;
+    return r->groups != NULL;
 }
 
 // --- traffic ---
@@ -622,7 +664,7 @@ static void sweep(struct run *r)
     }
     struct timespec a, z;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
-    congest_feed(r->c, &r->t, r->tables, NULL, loop_now(r->loop).ns);
+    congest_feed(r->c, &r->t, r->tables, r->groups, loop_now(r->loop).ns);
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &z);
     int64_t ns = (z.tv_sec - a.tv_sec) * MONO_S + z.tv_nsec - a.tv_nsec;
     r->ret->feed_ns = ns > r->ret->feed_ns ? ns : r->ret->feed_ns;
@@ -740,10 +782,14 @@ static void done(struct run *r)
 {
     if (r->c)
         congest_free(r->c);
-    if (r->loop) {
+    if (r->live) {
+        rig_down(&r->rig);
+        rig_done(&r->rig);
+    } else if (r->loop) {
         sim_free(r->sim);
         loop_free(r->loop);
     }
+    groups_unref(r->groups);
     tables_unref(r->tables);
     fabric_unref(r->f);
     free(r->host);
@@ -759,13 +805,16 @@ static void done(struct run *r)
     free(r->burst);
 }
 
-void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct runs_result *ret)
+void runs_one(enum runs_scenario s, enum runs_missing m, bool live, uint64_t seed, struct runs_result *ret)
 {
     struct run r = {.ret = ret};
     *ret = (struct runs_result){.want = CONGEST_UNCLEAR, .got = CONGEST_UNCLEAR};
     rng_init(&r.rng, hash_mix64(seed) ^ (uint64_t)s << 60 ^ (uint64_t)m << 56);
     next_guid = 0;
-    if (bring_up(&r, s)) {
+    make_fabric(&r, s);
+    bool up = live ? bring_up_live(&r) : bring_up(&r);
+    find_hosts(&r);
+    if (up && r.hosts >= 6) {
         table_make(&r);
         choose_missing(&r, m);
         ret->ports = r.t.num;
@@ -797,8 +846,7 @@ void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct r
             sweep(&r);
         judge(&r, s);
     }
-    if (r.loop)
-        done(&r);
+    done(&r);
 }
 
 // --- speed ---

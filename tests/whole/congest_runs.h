@@ -35,12 +35,13 @@ struct runs_result {
     bool named;    // some tree of a kind that is known
     bool right;    // its root is the true one; without a root: nothing is named
     enum congest_kind want, got;
-    bool degraded, adaptive;
+    bool degraded;
     unsigned ports, held, trees;
     int64_t feed_ns; // of the slowest feed
     char text[400];  // what it was
 };
-void runs_one(enum runs_scenario s, enum runs_missing m, uint64_t seed, struct runs_result *ret);
+// live: brought up by a manager, over switches that adapt; else tables are put into them.
+void runs_one(enum runs_scenario s, enum runs_missing m, bool live, uint64_t seed, struct runs_result *ret);
 extern bool runs_verbose;
 
 // One large fabric with so many ports that wait: how long a feed takes. ns[0..1]: nobody waits yet; [2]:
