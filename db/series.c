@@ -15,7 +15,8 @@
 #include "lib/xalloc.h"
 
 #define DAY_MS 86400000LL
-#define ERA_MS 3600000LL // a step back by more than this begins a new era
+#define CHECK_BYTES ((int64_t)256 << 20) // of a file that is checked at the start: a second at most
+#define ERA_MS 3600000LL                 // a step back by more than this begins a new era
 
 // --- numbers of series: a hash of indices into key[] ---
 
@@ -220,15 +221,22 @@ static bool is_recent(const struct series_name *n, int64_t now_ms)
     return n->to_ms > now_ms - 2 * DAY_MS && n->from_ms <= now_ms + 2 * DAY_MS;
 }
 
-// A file as it is found: what it knows is taken, what is wrong with it is *e.
-static int look_at(struct series *s, const struct series_name *name, bool check, int64_t *ret_seq,
+static bool is_small(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_size <= CHECK_BYTES;
+}
+
+// A file as it is found: what it knows is taken, what is wrong with it is *e. Nobody else has it open, so it
+// is opened without shared memory: that works on a full disk too.
+static int look_at(struct series *s, const struct series_name *name, bool recent, int64_t *ret_seq,
                    int64_t *ret_ms, struct err *e)
 {
     struct series_file f;
-    int rc = series_file_open(&f, s->dir, name, true, s->o.vfs, e);
+    int rc = series_file_open(&f, s->dir, name, SERIES_ALONE, s->o.vfs, e);
     if (rc)
         return rc;
-    if (check)
+    if (recent && is_small(f.path))
         rc = series_quick_check(&f);
     if (!rc)
         rc = series_newest(&f, ret_seq, ret_ms);
@@ -240,37 +248,87 @@ static int look_at(struct series *s, const struct series_name *name, bool check,
     return rc;
 }
 
-static int look_at_all(struct series *s, struct series_report *rep, struct err *e)
+// Numbers of series are for good: with no file that knows them all, nothing may be written.
+static bool is_needed(const struct series_name *list, long n, long i, const bool *read)
 {
-    struct series_name *list;
-    int64_t now = wall_now_ns() / MONO_MS, newest = 0;
-    long n = series_names(s->dir, &list);
+    for (long k = i + 1; k < n; k++) {
+        if (list[k].tier == list[i].tier && read[k])
+            return false;
+    }
+    return true;
+}
+
+static int set_aside(struct series *s, const struct series_name *name, const char *why,
+                     struct series_report *rep)
+{
+    char *path = xasprintf("%s/%s", s->dir, name->text);
+    int rc = series_set_aside(path, rep->set_aside_as, sizeof(rep->set_aside_as));
+    log_error("series-set-aside", "path=%s as=%s reason=\"%s\"", path, rc ? "" : rep->set_aside_as, why);
+    free(path);
+    rep->set_aside++;
+    return rc;
+}
+
+// From the newest of each tier to the oldest.
+static int look_at_each(struct series *s, const struct series_name *list, long n, int64_t *ret_newest,
+                        struct series_report *rep, struct err *e)
+{
+    int64_t now = wall_now_ns() / MONO_MS;
+    bool *read = xcalloc((size_t)n + 1, sizeof(*read));
     int rc = 0;
-    if (n < 0)
-        return err_set(e, (int)n, s->dir, "cannot list: %s", strerror((int)-n));
-    for (long i = 0; i < n && !rc; i++) {
+    for (long i = n - 1; i >= 0 && !rc; i--) {
         int64_t seq = 0, ms = 0;
         struct err why = {0};
         rc = look_at(s, &list[i], is_recent(&list[i], now), &seq, &ms, &why);
-        if (rc == -EBADMSG) {
-            char *path = xasprintf("%s/%s", s->dir, list[i].text);
-            rc = series_set_aside(path, rep->set_aside_as, sizeof(rep->set_aside_as));
-            log_error("series-set-aside", "path=%s as=%s reason=\"%s\"", path, rep->set_aside_as, why.text);
-            free(path);
-            rep->set_aside++;
+        read[i] = !rc;
+        if (rc == -ENOENT) { // begun, and nothing in it
+            rc = 0;
+        } else if (rc == -EBADMSG) {
+            rc = set_aside(s, &list[i], why.text, rep);
+        } else if (rc && rc != -EPROTONOSUPPORT && !is_needed(list, n, i, read)) {
+            log_warning("series-unreadable", "path=%s error=\"%s\"", why.where, why.text);
+            rc = 0;
         } else if (rc) {
             err_set(e, rc, why.where, "%s", why.text);
         }
-        if (seq > newest) {
-            newest = seq;
+        if (seq > *ret_newest) {
+            *ret_newest = seq;
             rep->last_ms = ms;
         }
     }
+    free(read);
+    return rc;
+}
+
+static int check_versions(struct series *s, const struct series_name *list, long n, struct err *e)
+{
+    int rc = 0;
+    for (long i = 0; i < n && !rc; i++) {
+        char *path = xasprintf("%s/%s", s->dir, list[i].text);
+        struct err why;
+        if (series_check_header(path, &why) == -EPROTONOSUPPORT)
+            rc = err_set(e, why.code, why.where, "%s", why.text);
+        free(path);
+    }
+    return rc;
+}
+
+static int look_at_all(struct series *s, struct series_report *rep, struct err *e)
+{
+    struct series_name *list;
+    int64_t newest = 0;
+    long n = series_names(s->dir, &list);
+    if (n < 0)
+        return err_set(e, (int)n, s->dir, "cannot list: %s", strerror((int)-n));
+    int rc = check_versions(s, list, n, e); // before anything is touched
+    if (!rc)
+        rc = look_at_each(s, list, n, &newest, rep, e);
     free(list);
     rep->created = n == 0;
     rep->series = s->num;
     s->key_cap = s->num;
     s->last_ms = s->newest_ms = rep->last_ms;
+    // A gap: a crash of the machine may have taken sweeps that a reader has seen already.
     s->next_seq = (newest / SERIES_SEQ_GAP + 2) * SERIES_SEQ_GAP;
     return rc;
 }

@@ -183,7 +183,8 @@ static void read_chunk(struct series_job *j, struct chunk *c, int64_t seq1, cons
     size_t first = series_find_seq(t, c->seq0), end = series_find_seq(t, seq1 + 1);
     if (end <= c->src->lo || first >= c->src->hi || (first >= c->src->skip_lo && end <= c->src->skip_hi))
         return;
-    c->seed = series_seed(j->block, c->seq0);
+    c->seed =
+        end - first <= 64 ? series_chunk_seed(j->block, c->seq0, t->at + first, (unsigned)(end - first)) : 0;
     c->mask_number = 0;
     if (series_dir_decode(dir, size, c->seed, &c->d) || c->d.n != end - first) {
         j->damaged++;

@@ -66,8 +66,10 @@ static void check_chunk(struct check *c, uint32_t block, int64_t seq0, int64_t s
 {
     struct series_dir d;
     const struct series_times *t = &c->src.t;
-    uint64_t seed = series_seed(block, seq0);
     size_t first = series_find_seq(t, seq0), end = series_find_seq(t, seq1 + 1);
+    uint64_t seed = end >= first && end - first <= 64
+                        ? series_chunk_seed(block, seq0, t->at + first, (unsigned)(end - first))
+                        : 0;
     int rc = seq0 < 0 || seq1 > SERIES_SEQ_MAX || part < 0 || part > INT64_MAX / 2
                  ? -EBADMSG
                  : series_dir_decode(dir, size, seed, &d);

@@ -120,11 +120,32 @@ long series_names(const char *dir, struct series_name **ret)
 
 // --- opening ---
 
-// Not a read that failed: that may work again.
+// Not a read that failed: that may work again. What is no error of the file's structure can be one of what it
+// says: a table that is missing, a row that stands where another must.
 static bool is_damage(int rc)
 {
-    return (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB || rc == SQLITE_IOERR_CORRUPTFS ||
-           rc == SQLITE_IOERR_DATA;
+    switch (rc & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_ERROR:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+        return true;
+    default:
+        return rc == SQLITE_IOERR_CORRUPTFS || rc == SQLITE_IOERR_DATA;
+    }
+}
+
+static const char *advice(int err)
+{
+    switch (-err) {
+    case ENOSPC:
+        return "the disk is full; history goes on by itself when there is space";
+    case EBADMSG:
+        return "the file is damaged; it is set aside and a new one begun";
+    default:
+        return db_rc_text(err);
+    }
 }
 
 int series_file_fail(struct series_file *f, int rc)
@@ -134,7 +155,7 @@ int series_file_fail(struct series_file *f, int rc)
     int err = db_errno(f->c, rc);
     f->rc = rc;
     snprintf(f->fail_text, sizeof(f->fail_text), "%s: %s: %s", f->name.text, sqlite3_errmsg(f->c),
-             db_rc_text(err));
+             advice(is_damage(rc) ? -EBADMSG : err));
     return is_damage(rc) ? -EBADMSG : err;
 }
 
@@ -197,46 +218,57 @@ static int create(struct series_file *f)
     return rc;
 }
 
-static int use(struct series_file *f, bool write)
+static int use(struct series_file *f, enum series_mode mode)
 {
     int64_t version = 0;
     sqlite3_extended_result_codes(f->c, 1);
     sqlite3_busy_timeout(f->c, 5000);
     sqlite3_db_config(f->c, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_limit(f->c, SQLITE_LIMIT_LENGTH, SERIES_ROW_MAX);
-    int rc = db_exec(f->c, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
+    int rc = mode == SERIES_ALONE ? db_exec(f->c, "PRAGMA locking_mode = EXCLUSIVE") : 0;
+    if (!rc)
+        rc = db_exec(f->c, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0;"
                            "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -4096");
-    if (!rc && write)
+    if (!rc && mode == SERIES_WRITE)
         rc = db_exec(f->c,
                      "PRAGMA page_size = 8192; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;"
                      "PRAGMA journal_size_limit = 33554432");
     if (!rc)
         rc = db_get_int(f->c, "PRAGMA user_version", &version);
     // Before WAL: so the main file says at once what it is.
-    if (!rc && write && !version)
+    if (!rc && mode == SERIES_WRITE && !version)
         rc = create(f);
-    if (!rc && write)
+    if (!rc && mode == SERIES_WRITE)
         rc = db_exec(f->c, "PRAGMA journal_mode = WAL");
+    if (!rc && mode != SERIES_WRITE && !version)
+        f->empty = true; // begun, and not a table in it
     return rc;
 }
 
-int series_file_open(struct series_file *f, const char *dir, const struct series_name *name, bool write,
-                     const char *vfs, struct err *e)
+int series_file_open(struct series_file *f, const char *dir, const struct series_name *name,
+                     enum series_mode mode, const char *vfs, struct err *e)
 {
     *f = (struct series_file){.name = *name, .path = xasprintf("%s/%s", dir, name->text)};
     int rc = series_check_header(f->path, e);
-    if (rc == -ENOENT && write)
+    if (rc == -ENOENT && mode == SERIES_WRITE)
         rc = 0;
     if (!rc) {
-        int flags = write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+        int flags = mode == SERIES_READ    ? SQLITE_OPEN_READONLY
+                    : mode == SERIES_ALONE ? SQLITE_OPEN_READWRITE
+                                           : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
         rc = sqlite3_open_v2(f->path, &f->c, flags | SQLITE_OPEN_NOMUTEX, vfs);
         if (rc == SQLITE_OK)
-            rc = use(f, write);
+            rc = use(f, mode);
         else if (f->c)
             rc = sqlite3_extended_errcode(f->c);
-        if (rc) {
+        if (rc == SQLITE_READONLY_ROLLBACK) {
+            // Files have a rollback journal only until their tables are made.
+            rc = err_set(e, -ENOENT, f->path, "nothing is in it yet");
+        } else if (rc) {
             rc = f->c ? series_file_fail(f, rc) : -ENOMEM;
             err_set(e, rc, f->path, "%s", f->fail_text);
+        } else if (f->empty) {
+            rc = err_set(e, -ENOENT, f->path, "nothing is in it yet");
         }
     }
     if (rc)
@@ -347,7 +379,7 @@ int series_load_keys(struct series_file *f, struct series_key **key, uint32_t *n
 
 int series_set_aside(const char *path, char *ret_name, size_t size)
 {
-    static const char *const suffix[] = {"", "-wal", "-shm"};
+    static const char *const suffix[] = {"", "-wal", "-shm", "-journal"};
     char when[32];
     time_t now = (time_t)(wall_now_ns() / MONO_S);
     struct tm tm;

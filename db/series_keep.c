@@ -25,7 +25,7 @@ static const int64_t usual[SERIES_TIERS] = {DAY_MS, 31 * DAY_MS, 366 * DAY_MS};
 
 static uint64_t size_of(const char *dir, const char *name)
 {
-    static const char *const suffix[] = {"", "-wal", "-shm"};
+    static const char *const suffix[] = {"", "-wal", "-shm", "-journal"};
     uint64_t n = 0;
     for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
         struct stat st;
@@ -46,7 +46,7 @@ static bool in_use(const struct series *s, const struct series_name *n)
 static int remove_file(struct series *s, const struct series_name *n, const char *why)
 {
     // The main file first: without it the others mean nothing.
-    static const char *const suffix[] = {"", "-wal", "-shm"};
+    static const char *const suffix[] = {"", "-wal", "-shm", "-journal"};
     int rc = 0;
     for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]) && !rc; i++) {
         char *path = xasprintf("%s/%s%s", s->dir, n->text, suffix[i]);
@@ -113,7 +113,7 @@ static int64_t first_of(struct series *s, const struct series_name *n)
 {
     struct series_file f;
     int64_t at = 0;
-    if (series_file_open(&f, s->dir, n, false, s->o.vfs, NULL))
+    if (series_file_open(&f, s->dir, n, SERIES_READ, s->o.vfs, NULL))
         return 0;
     (void)db_get_int(f.c, "SELECT min(at_ms) FROM sweep", &at);
     series_file_close(&f);

@@ -11,9 +11,10 @@
 #include "lib/log.h"
 #include "lib/xalloc.h"
 
-#define IDLE_PAGES 1000       // of the WAL: then a checkpoint when there is time
-#define BUSY_PAGES 8000       // then at once
-#define IDLE_NS (30 * MONO_S) // and for fewer after this long
+#define IDLE_PAGES 1000         // of the WAL: then a checkpoint when there is time
+#define BUSY_PAGES 8000         // then at once
+#define ASIDE_NS (600 * MONO_S) // between two files that are set aside
+#define IDLE_NS (30 * MONO_S)   // and for fewer after this long
 
 // --- transactions ---
 
@@ -99,9 +100,16 @@ static int take_up(struct series_out *o)
     return rc;
 }
 
+// Once in a while: what is damaged again at once is no accident, and must not fill the folder.
 static int set_aside(struct series_out *o, const char *why)
 {
     char as[512];
+    int64_t now = mono_now().ns;
+    if (o->aside_ns && now - o->aside_ns < ASIDE_NS) {
+        forget_chains(o);
+        return -EBADMSG;
+    }
+    o->aside_ns = now;
     char *path = xstrdup(o->file.path);
     series_file_close(&o->file);
     forget_chains(o);
@@ -124,7 +132,7 @@ static int open_file(struct series *s, struct series_out *o, const struct series
 {
     struct err e = {0};
     for (int again = 0;; again++) {
-        int rc = series_file_open(&o->file, s->dir, name, true, s->o.vfs, &e);
+        int rc = series_file_open(&o->file, s->dir, name, SERIES_WRITE, s->o.vfs, &e);
         if (rc == -EBADMSG)
             o->file = (struct series_file){.name = *name, .path = xasprintf("%s/%s", s->dir, name->text)};
         else if (rc)
@@ -227,6 +235,7 @@ static int write_sample(struct series *s, struct series_out *o, const struct ser
 struct window {
     struct series_grid grid;
     int64_t seq0, seq1;
+    int64_t at[SERIES_WINDOW];
 };
 
 // The block's next sweeps that have no chunk. Where more follow, it ends before a key row, so that the next
@@ -255,8 +264,9 @@ static int load_window(struct series_out *o, uint32_t block, struct window *w)
         if (k == SERIES_WINDOW)
             break;
         seq[k] = sqlite3_column_int64(st, 0);
-        if (d && series_head_decode(d, n, series_head_seed(block, seq[k], sqlite3_column_int64(st, 2)),
-                                    &chain, &have_key, NULL, &w->grid, k))
+        w->at[k] = sqlite3_column_int64(st, 2);
+        if (d && series_head_decode(d, n, series_head_seed(block, seq[k], w->at[k]), &chain, &have_key, NULL,
+                                    &w->grid, k))
             have_key = false;
         k++;
     }
@@ -312,7 +322,7 @@ static int flush_block(struct series_out *o, uint32_t block, unsigned *ret_n)
     if (!rc && w.grid.n && series_grid_empty(&w.grid)) {
         o->block[block].done_seq = w.seq1;
     } else if (!rc && w.grid.n) {
-        series_chunk_encode(&o->parts, &w.grid, series_seed(block, w.seq0));
+        series_chunk_encode(&o->parts, &w.grid, series_chunk_seed(block, w.seq0, w.at, w.grid.n));
         rc = write_parts(o, block, &w);
     }
     o->block[block].key = true;

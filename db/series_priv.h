@@ -120,6 +120,11 @@ static inline uint64_t series_seed(uint64_t block, int64_t seq)
 {
     return hash_mix64(hash_mix64(block + 1) ^ (uint64_t)seq);
 }
+// at: times of the chunk's n sweeps: a time that was changed is found by it.
+static inline uint64_t series_chunk_seed(uint64_t block, int64_t seq0, const int64_t *at, unsigned n)
+{
+    return series_sum(at, n * sizeof(*at), series_seed(block, seq0));
+}
 static inline uint64_t series_head_seed(uint64_t block, int64_t seq, int64_t at_ms)
 {
     return series_seed(block, seq) ^ hash_mix64((uint64_t)at_ms);
@@ -156,15 +161,21 @@ struct series_file {
     sqlite3 *c;
     sqlite3_stmt *st[SERIES_ST_N];
     char fail_text[400];
-    int rc; // SQLite's code of the last failure
+    int rc;     // SQLite's code of the last failure
+    bool empty; // no tables yet
 };
 void series_name_of(enum series_tier tier, int64_t at_ms, struct series_name *ret);
 bool series_name_parse(const char *text, struct series_name *ret);
 // Files of a folder, by tier and time; malloc'd. Returns their number or negative errno.
 long series_names(const char *dir, struct series_name **ret);
 // Negative errno and *e. -EBADMSG: damaged, -EPROTONOSUPPORT: of a newer schema, -ENOENT.
-int series_file_open(struct series_file *f, const char *dir, const struct series_name *name, bool write,
-                     const char *vfs, struct err *e);
+enum series_mode {
+    SERIES_READ,
+    SERIES_WRITE, // and create
+    SERIES_ALONE, // read and write, nobody else has it open; not created
+};
+int series_file_open(struct series_file *f, const char *dir, const struct series_name *name,
+                     enum series_mode mode, const char *vfs, struct err *e);
 void series_file_close(struct series_file *f);
 int series_file_fail(struct series_file *f, int rc); // SQLite code -> negative errno, with fail_text
 sqlite3_stmt *series_stmt(struct series_file *f,
@@ -226,6 +237,7 @@ struct series_out { // a tier, as the writer has it
     int chunk_error;         // the last attempt to make chunks failed: they are made later
     int wal_pages;
     int64_t checked_ns; // last checkpoint
+    int64_t aside_ns;   // when a file was last set aside
 };
 struct series {
     char *dir;

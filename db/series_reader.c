@@ -21,7 +21,7 @@ void series_reader_keys(struct series_reader *r)
         for (long i = n - 1; i >= 0 && !done; i--) {
             struct series_file f;
             if (list[i].tier != (enum series_tier)t ||
-                series_file_open(&f, r->dir, &list[i], false, NULL, NULL))
+                series_file_open(&f, r->dir, &list[i], SERIES_READ, NULL, NULL))
                 continue;
             done = !series_load_keys(&f, &r->key, &r->num) && r->num;
             series_file_close(&f);

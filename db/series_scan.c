@@ -49,7 +49,7 @@ static int bounds(const char *dir, const struct series_name *name, int64_t seq, 
     char text[100];
     int64_t ms;
     *ret_next = *ret_newest = 0;
-    int rc = series_file_open(&f, dir, name, false, NULL, NULL);
+    int rc = series_file_open(&f, dir, name, SERIES_READ, NULL, NULL);
     if (rc)
         return rc;
     snprintf(text, sizeof(text), "SELECT min(seq) FROM sweep WHERE seq > %" PRId64, seq);
@@ -214,7 +214,7 @@ int series_scan_begin(struct series_reader *r, int64_t at_ms, char *ret_cursor, 
         struct series_file f;
         char text[100];
         int64_t seq = 0;
-        if (list[i].tier != SERIES_RAW || series_file_open(&f, r->dir, &list[i], false, NULL, NULL))
+        if (list[i].tier != SERIES_RAW || series_file_open(&f, r->dir, &list[i], SERIES_READ, NULL, NULL))
             continue; // what cannot be opened is not read either
         snprintf(text, sizeof(text), "SELECT coalesce(max(seq), 0) FROM sweep WHERE at_ms < %" PRId64, at_ms);
         if (!series_file_fail(&f, db_get_int(f.c, text, &seq)) && seq > s.done)

@@ -52,7 +52,7 @@ int series_source_open(struct series_source *s, const char *dir, const struct se
 {
     int64_t head = 0;
     *s = (struct series_source){.from_ms = INT64_MIN, .to_ms = INT64_MAX};
-    int rc = series_file_open(&s->file, dir, name, false, NULL, e);
+    int rc = series_file_open(&s->file, dir, name, SERIES_READ, NULL, e);
     if (rc)
         return rc;
     rc = series_file_fail(&s->file, db_exec(s->file.c, "BEGIN"));

@@ -327,41 +327,52 @@ static void init_again(struct again *a, struct series *s, struct series_out *o, 
     }
 }
 
+// A file that is gone or damaged does not count; one that cannot be read now must: what is in it is not
+// known.
+static int peek(struct series *s, const struct series_name *name, const char *sql, int64_t *ret)
+{
+    struct series_file f;
+    *ret = 0;
+    int rc = series_file_open(&f, s->dir, name, SERIES_READ, s->o.vfs, NULL);
+    if (!rc) {
+        rc = series_file_fail(&f, db_get_int(f.c, sql, ret));
+        series_file_close(&f);
+    }
+    return rc == -ENOENT || rc == -EBADMSG ? 0 : rc;
+}
+
 static int newest_of(struct series *s, const struct series_name *list, long n, enum series_tier t,
                      int64_t *ret_seq)
 {
+    int rc = 0;
     *ret_seq = 0;
-    for (long i = 0; i < n; i++) {
-        struct series_file f;
-        int64_t seq = 0, ms = 0;
-        if (list[i].tier != t || series_file_open(&f, s->dir, &list[i], false, s->o.vfs, NULL))
-            continue;
-        if (!series_newest(&f, &seq, &ms) && seq > *ret_seq)
-            *ret_seq = seq;
-        series_file_close(&f);
+    for (long i = 0; i < n && !rc; i++) {
+        int64_t seq = 0;
+        if (list[i].tier == t)
+            rc = peek(s, &list[i], "SELECT max(seq) FROM sweep", &seq);
+        *ret_seq = seq > *ret_seq ? seq : *ret_seq;
     }
-    return 0;
+    return rc;
 }
 
-// In the order of writing: by the first sweep that is newer than seq.
-static bool next_file(struct series *s, const struct series_name *list, long n, enum series_tier t,
-                      int64_t seq, struct series_name *ret)
+// In the order of writing: by the first sweep that is newer than seq. 1: there is one, 0: none.
+static int next_file(struct series *s, const struct series_name *list, long n, enum series_tier t,
+                     int64_t seq, struct series_name *ret)
 {
     int64_t least = INT64_MAX;
-    for (long i = 0; i < n; i++) {
-        struct series_file f;
+    int rc = 0;
+    for (long i = 0; i < n && !rc; i++) {
         char text[100];
         int64_t next = 0;
-        if (list[i].tier != t || series_file_open(&f, s->dir, &list[i], false, s->o.vfs, NULL))
-            continue;
         snprintf(text, sizeof(text), "SELECT min(seq) FROM sweep WHERE seq > %lld", (long long)seq);
-        if (!db_get_int(f.c, text, &next) && next > 0 && next < least) {
+        if (list[i].tier == t)
+            rc = peek(s, &list[i], text, &next);
+        if (next > 0 && next < least) {
             least = next;
             *ret = list[i];
         }
-        series_file_close(&f);
     }
-    return least != INT64_MAX;
+    return rc ? rc : least != INT64_MAX;
 }
 
 static int fold_again(struct series *s, enum series_tier t)
@@ -380,7 +391,7 @@ static int fold_again(struct series *s, enum series_tier t)
     a.j.e = &e;
     series_out_blocks(o, (s->wnum + SERIES_BLOCK - 1) / SERIES_BLOCK);
     int rc = newest_of(s, list, n, t + 1, &seq);
-    while (!rc && next_file(s, list, n, t, seq, &name)) {
+    while (!rc && (rc = next_file(s, list, n, t, seq, &name)) > 0) {
         rc = series_source_open(&a.src, s->dir, &name, &e);
         if (rc)
             break;
