@@ -10,7 +10,8 @@
 #include "telemetry/module.h"
 
 struct place {
-    char subject[40], place[300], peer[140], group[40], group_place[140];
+    char subject[40], place[300], peer[140];
+    char group[2][40], group_place[2][140]; // the likelier one first; "" = none
     uint64_t guid[2];
     uint8_t port[2];
 };
@@ -86,13 +87,15 @@ static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
         ret->port[1] = t->table.port[peer].num;
     }
     snprintf(ret->place, sizeof(ret->place), "%s%s%s", own, peer != TELE_SLOT_NONE ? " <-> " : "", ret->peer);
-    uint64_t common = common_of(t, ret);
-    snprintf(ret->group, sizeof(ret->group), "0x%016llx", (unsigned long long)common);
-    name_slot(t, peer != TELE_SLOT_NONE && common == ret->guid[1] ? peer : slot, ret->group_place,
-              sizeof(ret->group_place));
-    char *slash = strrchr(ret->group_place, '/');
-    if (slash != NULL)
-        *slash = 0;
+    unsigned first = peer != TELE_SLOT_NONE && common_of(t, ret) == ret->guid[1];
+    for (unsigned i = 0; i < (peer != TELE_SLOT_NONE ? 2 : 1); i++) {
+        unsigned end = i ? !first : first;
+        snprintf(ret->group[i], sizeof(ret->group[i]), "0x%016llx", (unsigned long long)ret->guid[end]);
+        name_slot(t, end ? peer : slot, ret->group_place[i], sizeof(ret->group_place[i]));
+        char *slash = strrchr(ret->group_place[i], '/');
+        if (slash != NULL)
+            *slash = 0;
+    }
 }
 
 static void raise_at(struct tele *t, uint32_t slot, struct alarm_report *r)
@@ -107,8 +110,10 @@ static void raise_at(struct tele *t, uint32_t slot, struct alarm_report *r)
     r->place = p.place;
     r->peer = p.peer;
     r->cable = m != NULL ? m->serial : NULL;
-    r->group = p.group;
-    r->group_place = p.group_place;
+    r->group = p.group[0];
+    r->group_place = p.group_place[0];
+    r->group2 = p.group[1][0] ? p.group[1] : NULL;
+    r->group2_place = p.group_place[1];
     memcpy(r->node_guid, p.guid, sizeof(p.guid));
     memcpy(r->port, p.port, sizeof(p.port));
     alarm_raise(t->alarms, r);
@@ -207,8 +212,9 @@ static void tell_unread(struct tele *t, const struct agent *a)
         snprintf(subject, sizeof(subject), "0x%016llx", (unsigned long long)a->guid);
     else
         snprintf(subject, sizeof(subject), "0x%016llx/%u", (unsigned long long)a->guid, a->key_port);
-    snprintf(reason, sizeof(reason), "its counters have not been read for %lld s, %u ports: %s",
-             (long long)((now - since) / MONO_S), a->num, tele_unread_name(t->table.port[a->slot[0]].unread));
+    // The same words each sweep: how long it has been so is the alarm's to say.
+    snprintf(reason, sizeof(reason), "counters of its %u ports have not been read for %u sweeps or more: %s",
+             a->num, UNREAD_SWEEPS, tele_unread_name(t->table.port[a->slot[0]].unread));
     alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
                                                   .rule = "S05",
                                                   .subject = subject,
