@@ -208,7 +208,8 @@ static void draw(struct out *o, json_t *doc, size_t limit)
             draw_tree(o, t, i + 1);
     }
     if (n > limit) {
-        out_printf(o, "and %zu more jams, that explain less: weft congestion -n %zu", n - limit, n);
+        out_printf(o, "and %zu more jam%s, that explain%s less: weft congestion -n %zu", n - limit,
+                   n - limit == 1 ? "" : "s", n - limit == 1 ? "s" : "", n);
         out_newline(o);
     }
     if (json_array_size(trees) == 0) {

@@ -221,6 +221,18 @@ static void find_names(struct focus *f)
             f->num_names++;
 }
 
+// Repeats of repeats and references back take time and memory without bound; texts come from anybody.
+static bool is_dear(const char *regex)
+{
+    for (const char *p = regex; *p != 0; p++) {
+        if (*p == '{' || (*p == '\\' && p[1] >= '1' && p[1] <= '9'))
+            return true;
+        if (*p == '\\' && p[1] != 0)
+            p++;
+    }
+    return false;
+}
+
 static struct term *check_atom(struct focus *f, struct term *t)
 {
     bool order = t->op == OP_LT || t->op == OP_LE || t->op == OP_GT || t->op == OP_GE;
@@ -231,6 +243,8 @@ static struct term *check_atom(struct focus *f, struct term *t)
         return t;
     if (t->values->next != NULL || strlen(t->values->text) > REGEX_MAX)
         return bad(f, "one regular expression of at most 256 bytes is allowed");
+    if (is_dear(t->values->text))
+        return bad(f, "a regular expression may have no {N,M} and no \\1");
     t->has_regex = regcomp(&t->regex, t->values->text, REG_EXTENDED | REG_NOSUB) == 0;
     return t->has_regex ? t : bad(f, "not a regular expression");
 }

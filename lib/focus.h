@@ -10,9 +10,9 @@
 //     op    = "=" | "!=" | "~" | "<" | "<=" | ">" | ">="
 //     value = bare | "'" any "'" | number ".." number
 //
-// "=" takes globs, "~" an extended regular expression of at most 256 bytes; a field without a value matches
-// only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth). A name matches any of the
-// name fields, as a glob. Limits: 4 KiB, depth 32, 256 atoms.
+// "=" takes globs, "~" an extended regular expression of at most 256 bytes, without {N,M} and \1; a field
+// without a value matches only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth). A
+// name matches any of the name fields, as a glob. Limits: 4 KiB, depth 32, 256 atoms.
 #ifndef WEFT_LIB_FOCUS_H
 #define WEFT_LIB_FOCUS_H
 

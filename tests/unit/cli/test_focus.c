@@ -106,6 +106,9 @@ static void test_refused(void **state)
     refused("role=leaf)", "not understood at column 10");
     refused("name='leaf", "quote");
     refused("name~'['", "regular expression");
+    refused("name~'((a{1,255}){1,255}){1,255}'", "no {N,M}");
+    refused("name~'(a)\\1'", "no \\1");
+    assert_true(hit("name~'^leaf.r1\\-03$'"));
     refused("rail>x", "number");
     refused("rail>1..2", "number");
 }
