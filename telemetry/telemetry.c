@@ -334,7 +334,7 @@ static void errors_tick(void *arg)
     if (!t->active)
         return;
     if (now >= t->errors_began + every) {
-        if (t->errors_read && !t->sweeping)
+        if (t->errors_read) // also amid a sweep: each reading counts once, by its time
             health_feed(t->health, &t->table, now);
         t->errors_read = false;
         t->errors_began = now;

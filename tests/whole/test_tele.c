@@ -28,6 +28,7 @@ struct world {
     bool swept;
     struct buf log;
     struct series *series;
+    struct alarms *alarms;
     char dir[300];
 };
 
@@ -50,13 +51,16 @@ static void on_event(void *arg, const char *kind, const char *severity, const ch
 
 static void fabric(struct world *w)
 {
+    struct sm_blueprint b;
+    sm_get_blueprint(w->r.sm, &b);
+    tele_blueprint(w->tele, b.known);
     tele_fabric(w->tele, sm_fabric(w->r.sm), sm_tables(w->r.sm), NULL);
 }
 
 static void make_tele(struct world *w)
 {
     struct tele_callbacks cb = {.arg = w, .event = on_event, .swept = on_swept};
-    w->tele = tele_new(w->r.loop, w->r.engine, w->series, NULL, &w->o, &cb);
+    w->tele = tele_new(w->r.loop, w->r.engine, w->series, w->alarms, &w->o, &cb);
     fabric(w);
 }
 
@@ -82,6 +86,7 @@ static void down(struct world *w)
     db_close(w->r.db);
     w->r.sm = NULL;
     series_close(w->series);
+    alarms_free(w->alarms);
     rig_done(&w->r);
     buf_done(&w->log);
 }
@@ -807,6 +812,62 @@ static void taken_over(void **state)
     down(&w);
 }
 
+static const struct alarm *only_alarm(const struct world *w, const char *rule)
+{
+    const struct alarm *a, *found = NULL;
+    uint32_t n = alarms_list(w->alarms, &a);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(a[i].rule->id, rule) == 0) {
+            if (found != NULL)
+                fail_msg("%s: %s; and %s", rule, found->place, a[i].place);
+            found = &a[i];
+        }
+    if (found == NULL)
+        fail_msg("no %s", rule);
+    return found;
+}
+
+// A dead spine is one alarm, not one of each of its links; an agent that is silent is one of its own.
+static void what_is_wrong_becomes_alarms(void **state)
+{
+    struct world w = {0};
+    struct alarms_callbacks cb = {0};
+    (void)state;
+    up(&w, "rail-64", NULL);
+    w.alarms = alarms_new(w.r.loop, NULL, &cb);
+    mad_engine_free(w.r.engine);
+    tele_free(w.tele);
+    pool_free(w.r.pool);
+    sm_free(w.r.sm);
+    w.r.transport->ops->free(w.r.transport);
+    db_close(w.r.db);
+    rig_up(&w.r);
+    rig_sweeps(&w.r, 1, 60);
+    make_tele(&w);
+    sweeps(&w, 2);
+    const struct alarm *a;
+    assert_int_equal(alarms_list(w.alarms, &a), 0); // all is well
+
+    const struct fabric *f = sm_fabric(w.r.sm);
+    const struct node *spine = nth(&w, ROLE_SPINE, 0);
+    uint64_t guid = spine->guid, silent = nth(&w, ROLE_HOST, 5)->guid;
+    unsigned links = 0, ports = spine->num_ports;
+    for (unsigned i = 1; i <= ports; i++)
+        links += port_valid(f->port[spine->first_port + i].peer);
+    for (unsigned i = 1; i <= ports; i++)
+        sim_link_set(w.r.sim, guid, i, false);
+    sim_pma_fault(w.r.sim, silent, 0, SIM_PMA_SILENT, 1000000);
+    rig_run(&w.r, 5 * MONO_S);
+    fabric(&w);
+    sweeps(&w, 8);
+    a = only_alarm(&w, "L01");
+    assert_int_equal(a->members, links);
+    assert_int_equal(a->node_guid[0], guid);
+    a = only_alarm(&w, "S05");
+    assert_non_null(strstr(a->place, "gpu-"));
+    down(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -828,6 +889,7 @@ int main(void)
         cmocka_unit_test(over_a_restart),
         cmocka_unit_test(hostile_answers),
         cmocka_unit_test(taken_over),
+        cmocka_unit_test(what_is_wrong_becomes_alarms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
