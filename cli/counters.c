@@ -417,6 +417,11 @@ int cmd_counters(struct cli *c)
 
     if (rc == CLI_OK)
         rc = tele_words(c, &place, &focus);
+    if (rc == CLI_OK && !over && place != NULL && focus == NULL && tele_is_host(c, place)) {
+        focus = xasprintf("'%s *'", place);
+        free(place);
+        place = NULL;
+    }
     if (rc == CLI_OK && over && focus != NULL)
         rc = cli_fail(CLI_USAGE, NULL, "over a time ports are named: NODE/PORT, or taken together with --by");
     if (rc == CLI_OK && over && place == NULL && !args_has(&c->args, "by"))

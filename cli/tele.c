@@ -41,6 +41,31 @@ static int host_rail(struct cli *c, const char *word, char **ret)
     return rc;
 }
 
+bool tele_is_host(struct cli *c, const char *word)
+{
+    struct buf path = {0}, begin = {0};
+    json_t *doc = NULL, *n;
+    size_t i;
+    bool whole = false, part = false;
+
+    if (strpbrk(word, "/[:'") != NULL)
+        return false;
+    buf_printf(&path, "%s/nodes?limit=200", c->fabric);
+    http_query(&path, "name", word);
+    buf_printf(&begin, "%s ", word);
+    if (cli_get(c, path.data, &doc) == CLI_OK) {
+        json_array_foreach(json_object_get(doc, "items"), i, n)
+        {
+            whole |= strcmp(js_str(n, "name"), word) == 0;
+            part |= strncmp(js_str(n, "name"), begin.data, begin.len) == 0;
+        }
+    }
+    json_decref(doc);
+    buf_done(&path);
+    buf_done(&begin);
+    return part && !whole;
+}
+
 int tele_words(struct cli *c, char **ret_place, char **ret_focus)
 {
     const char *word = c->args.num_words == 1 ? c->args.word[0] : NULL;

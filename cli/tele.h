@@ -9,6 +9,8 @@
 // focus
 // (*ret_focus); NULL where there is none. The caller's.
 int tele_words(struct cli *c, char **ret_place, char **ret_focus);
+// Whether no node is called so, but some are "WORD mlx5_3": adapters of a host.
+bool tele_is_host(struct cli *c, const char *word);
 // --focus and the words as one focus; NULL: none. The caller's.
 char *tele_focus(struct cli *c);
 // --since and --until are times or ages, not the ids that they may be of events.

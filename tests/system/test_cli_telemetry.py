@@ -55,6 +55,7 @@ def test_counters(d):
     assert len(rail3) == 32 and all(" mlx5_3" in p["name"] for p in rail3)
     assert len(rows(ok(d.weft("counters", "--focus", "type=ca", "rail=3", "-n", "5", "-o", "csv")))) == 5
     assert rows(ok(d.weft("counters", "gpu-0004:3", "-o", "csv")))[0]["counter"] == "xmit_data"
+    assert [p["name"] for p in rows(ok(d.weft("counters", "gpu-0004", "-o", "csv")))] == [f"gpu-0004 mlx5_{n}" for n in range(8)]
     lanes = rows(ok(d.weft("counters", f"{LEAF}/33", "--vl", "-o", "csv")))
     assert len(lanes) == 16
 
