@@ -5,7 +5,8 @@
     ./dev bench telemetry [--json] [--only detect,congest,...] [--seed N]
 
 detect: the health rules on labelled traces of 10^6 port-hours: recall of each kind of fault and severity (the worst cell's, as what is missed), links with good
-cables that are named bad enough to be cut off, time a port and sweep. No rival: bars are absolute.
+cables that are named bad enough to be cut off, time a port and sweep. out: remote write's requests encoded and their bytes on the wire, sweeps of 10 s of 65,536 ports x 20 counters; a page of /metrics, one shard of 16 of them.
+No rival: bars are absolute.
 """
 import argparse
 import json
@@ -39,7 +40,16 @@ def detect(table, seed):
     table.add("detect: a port and sweep", r["cost_ns"] / 1000, "us", bar=1)
 
 
-ROWS = {"detect": detect}
+def out(table, seed):
+    r = program("../api/bench_remote")
+    for name, what in (("live", "one sweep at a time"), ("usual", "30 s at a time, as usual"), ("late", "10 min at a time, after an outage")):
+        table.add("remote write, %s: a sample encoded" % what, 1e6 / r[name + "_per_s"], "us", bar=1)
+        table.add("remote write, %s: on the wire" % what, r[name + "_bytes"], "B", bar=None if name == "live" else 13)
+    for name in ("plain", "gzip"):
+        table.add("/metrics, 1 shard of 16, %s: CPU" % name, r["page_%s_ms" % name], "ms", bar=50)
+
+
+ROWS = {"detect": detect, "out": out}
 
 
 def main():
