@@ -177,13 +177,14 @@ static bool add_port(struct request *r, const struct tele_view *w, struct query 
     const struct node *n = f != NULL ? fabric_by_guid(f, guid) : NULL;
     const char *name = n != NULL ? fabric_desc(f, n) : "";
     if (port >= 0) {
-        if (tele_slot(w->t, guid, (uint8_t)port) != TELE_SLOT_NONE)
+        // Without a collector (the port is lost) the files say whether there is anything.
+        if (w->t == NULL || tele_slot(w->t, guid, (uint8_t)port) != TELE_SLOT_NONE)
             return add_want(r, q, guid, (unsigned)port, name);
         answer_problem(r, 404, "port \"%.120s\": no counters of it were ever read", text);
         return false;
     }
     uint32_t before = q->num_want;
-    for (unsigned k = 1; k < 255; k++)
+    for (unsigned k = 1; w->t != NULL && k < 255; k++)
         if (tele_slot(w->t, guid, (uint8_t)k) != TELE_SLOT_NONE && !add_want(r, q, guid, k, name))
             return false;
     if (q->num_want == before)
@@ -354,10 +355,20 @@ static struct query *query_new(struct request *r, void (*answer)(struct later *l
     return q;
 }
 
+// What was kept can be asked for while the port is lost too, by port.
+static bool history_view(struct request *r, struct tele_view *w)
+{
+    if (tele_view_at(r->api, r->view, w))
+        return true;
+    if (r->view->src->series_dir != NULL && query_str(r, "by") == NULL)
+        return true;
+    return tele_view_of(r, w);
+}
+
 void get_history(struct request *r)
 {
     struct tele_view w;
-    if (!tele_view_of(r, &w) || !may_ask(r))
+    if (!history_view(r, &w) || !may_ask(r))
         return;
     struct query *q = query_new(r, answer_rows);
     bool ok = take_times(r, q) && take_by(r, q) && take_counters(r, q) && take_ports(r, &w, q);

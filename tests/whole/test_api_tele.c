@@ -566,6 +566,23 @@ static void test_history_bad(void **state)
     json_decref(v);
 }
 
+// The port of the manager is lost: what was kept is still there.
+static void test_history_without(void **state)
+{
+    (void)state;
+    env.fabric[0].tele = NULL;
+    json_t *v = get("/counters/history?port=" LEAF "/1&counter=xmit_data&from=1h&step=5m");
+    assert_true(count(v) >= 10);
+    json_decref(v);
+    refused(LIVE "/counters/history?port=" LEAF, 404, "no counters");
+    refused(LIVE "/counters/history?by=rail", 409, "collected");
+    refused(LIVE "/counters", 409, "collected");
+    v = call("GET", LIVE, NULL, 200);
+    assert_true(json_is_null(at(v, "telemetry")));
+    json_decref(v);
+    env.fabric[0].tele = env.tele;
+}
+
 static void test_csv(void **state)
 {
     struct http h;
@@ -861,16 +878,27 @@ static void test_db_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),       cmocka_unit_test(test_counters),
-        cmocka_unit_test(test_walk),        cmocka_unit_test(test_focus),
-        cmocka_unit_test(test_bad),         cmocka_unit_test(test_focus_elsewhere),
-        cmocka_unit_test(test_top),         cmocka_unit_test(test_history),
-        cmocka_unit_test(test_together),    cmocka_unit_test(test_top_before),
-        cmocka_unit_test(test_history_bad), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_shapes),      cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_silent),      cmocka_unit_test(test_alarms),
-        cmocka_unit_test(test_silences),    cmocka_unit_test(test_covers),
-        cmocka_unit_test(test_isolation),   cmocka_unit_test(test_db_check),
+        cmocka_unit_test(test_known),
+        cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_focus),
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_focus_elsewhere),
+        cmocka_unit_test(test_top),
+        cmocka_unit_test(test_history),
+        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_top_before),
+        cmocka_unit_test(test_history_bad),
+        cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_history_without),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_alarms),
+        cmocka_unit_test(test_silences),
+        cmocka_unit_test(test_covers),
+        cmocka_unit_test(test_isolation),
+        cmocka_unit_test(test_db_check),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
