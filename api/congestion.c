@@ -374,6 +374,19 @@ static struct part_row *fill_parts(uint32_t n, const struct congest_part *p)
     return row;
 }
 
+// Those that an alarm is about come first; else they stay in their order.
+static void alarms_first(struct tree_row *row, uint32_t n)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        struct tree_row x = row[i];
+        if (x.alarm == NO_INT)
+            continue;
+        memmove(&row[at + 1], &row[at], (i - at) * sizeof(*row));
+        row[at++] = x;
+    }
+}
+
 static void answer_congestion(struct request *r, struct tele_view *w, struct sieve *focus)
 {
     const struct congest_tree *const *tree = NULL;
@@ -390,6 +403,7 @@ static void answer_congestion(struct request *r, struct tele_view *w, struct sie
         fill_tree(w, tree[i], &row[kept], &space[i]);
         kept += tree_wanted(focus, &row[kept]);
     }
+    alarms_first(row, kept);
     uint32_t rails = congest_by_rail(w->t, &rail), sus = congest_by_su(w->t, &su);
     struct part_row *rail_row = fill_parts(rails, rail), *su_row = fill_parts(sus, su);
     answer_struct(r, 200, &schema_congestion,
