@@ -326,7 +326,7 @@ static void look_at_state(struct alarm_watch *w, const struct alarm_look *l, int
 {
     const char *state = l->state ? l->state : "";
     bool first = w->state[0] == 0;
-    if (state[0] && strcmp(state, w->state) != 0) {
+    if (state[0] && strcmp(state, "discovering") != 0 && strcmp(state, w->state) != 0) {
         // The way up from the start is no move.
         if (!first && l->master != w->was_master &&
             (w->was_master || w->moved || strcmp(w->state, "standby") == 0)) {
@@ -341,6 +341,7 @@ static void look_at_state(struct alarm_watch *w, const struct alarm_look *l, int
         alarm_raise(w->a, &(struct alarm_report){.fabric = w->fabric,
                                                  .rule = "S02",
                                                  .subject = "mastership",
+                                                 .place = "weft",
                                                  .severity = now - w->moved < HOUR ? ALARM_MAJOR : ALARM_INFO,
                                                  .reason = w->moved_text,
                                                  .source = ALARM_BY_WATCH});

@@ -262,7 +262,30 @@ static void look_at_port(struct health *h, uint32_t slot)
         read_speed(h, slot, at[TELE_SPEED]);
 }
 
-static void learn_nodes(struct health *h)
+// A snapshot numbers its hosts anew; here a host is the first slot that was ever seen of it, also of what is
+// away.
+static void learn_hosts(struct health *h)
+{
+    const struct fabric *f = h->t->fabric;
+    uint32_t *first = xmalloc((f->num_hosts + 1) * sizeof(*first));
+    memset(first, 0xff, (f->num_hosts + 1) * sizeof(*first));
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t s = 0; s < h->num; s++) {
+            uint32_t i = h->t->port[s].port;
+            uint32_t host = i < f->num_ports ? f->node[f->port[i].node.i].host : ID_NONE;
+            uint32_t known = h->port[s].host != ID_NONE ? h->port[s].host : s;
+            if (host >= f->num_hosts)
+                continue;
+            if (pass == 1)
+                h->port[s].host = first[host];
+            else if (known < first[host])
+                first[host] = known;
+        }
+    }
+    free(first);
+}
+
+static void learn_ticks(struct health *h)
 {
     const struct fabric *f = h->t->fabric;
     for (uint32_t s = 0; s < h->num; s++) {
@@ -270,8 +293,6 @@ static void learn_nodes(struct health *h)
         if (i >= f->num_ports)
             continue;
         const struct node *n = &f->node[f->port[i].node.i];
-        if (!h->t->port[s].of_switch)
-            h->port[s].host = n->host;
         h->port[s].tick = (uint16_t)tele_wait_tick_bytes(n->vendor_id, n->device_id, h->t->port[s].lanes);
     }
 }
@@ -284,7 +305,8 @@ void health_feed(struct health *h, const struct tele_table *t, int64_t now)
     for (uint32_t s = 0; s < t->num; s++)
         look_at_port(h, s);
     if (t->fabric && (t->fabric != h->slow_of || t->fabric->generation != h->slow_generation)) {
-        learn_nodes(h);
+        learn_hosts(h);
+        learn_ticks(h);
         judge_slow(h);
         h->slow_of = t->fabric;
         h->slow_generation = t->fabric->generation;

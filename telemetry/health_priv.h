@@ -158,7 +158,7 @@ struct health_port {
     uint32_t mate;               // the far end's slot, when it was seen last
     uint32_t rate_mbps;          // the same
     uint16_t tick;               // bytes of one of XmitWait's
-    uint32_t host;               // fabric's number of it; ID_NONE: not a host's port
+    uint32_t host;               // first slot of it; ID_NONE: not a host's port
     uint32_t resets;
     bool told;    // health_link() was called
     bool seen_up; // it was up once

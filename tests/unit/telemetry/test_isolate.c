@@ -573,6 +573,48 @@ RIG(host_links)
     assert_int_equal(x->drains, 3);
 }
 
+// The severity of a link that is down depends on what else its host has.
+RIG(last_link_of_a_host)
+{
+    run(x, 20 * MIN);
+    for (unsigned k = TRUNKS; k < LINKS; k++)
+        health_link(x->b.h, 2 * k, true, x->b.now);
+    health_link(x->b.h, 2 * TRUNKS, false, x->b.now);
+    run(x, 20 * S);
+    assert_int_equal(stands(&x->b, "L01"), ALARM_MAJOR);
+    health_link(x->b.h, 2 * TRUNKS + 3, false, x->b.now);
+    run(x, 20 * S);
+    assert_int_equal(stands(&x->b, "L01"), ALARM_CRITICAL);
+    assert_non_null(strstr(reason(&x->b, "L01"), "no other link of the host"));
+    x->b.num_said = 0;
+    // The first host is gone from the next snapshot, where the other one has its number.
+    const struct fabric *all = x->f;
+    assert_int_equal(fabric_by_guid(all, 0x1000)->host, 0);
+    struct builder *b = builder_from(all);
+    node_id n;
+    assert_int_equal(builder_find(b, 0x1000, &n), 0);
+    builder_remove(b, n);
+    x->f = builder_seal(b, 2, NULL);
+    assert_int_equal(fabric_by_guid(x->f, 0x2000)->host, 0);
+    x->b.t.fabric = x->f;
+    for (uint32_t s = 0; s < x->b.t.num; s++) {
+        struct tele_port *p = &x->b.t.port[s];
+        const struct node *m = fabric_by_guid(x->f, p->node_guid);
+        p->port = m ? fabric_port_at(x->f, m, p->num).i : ID_NONE;
+    }
+    fabric_unref(all);
+    run(x, 20 * S);
+    health_link(x->b.h, 2 * TRUNKS, true, x->b.now);
+    run(x, 20 * MIN);
+    health_link(x->b.h, 2 * TRUNKS, false, x->b.now);
+    run(x, 20 * S);
+    assert_int_equal(stands(&x->b, "L01"), ALARM_CRITICAL);
+    x->b.num_said = 0;
+    health_link(x->b.h, 2 * TRUNKS + 4, false, x->b.now);
+    run(x, 20 * S);
+    assert_int_equal(stands(&x->b, "L01"), ALARM_CRITICAL);
+}
+
 RIG(exclusions)
 {
     struct err e = {0};
@@ -778,6 +820,7 @@ int main(void)
         cmocka_unit_test(cap_is_kept),
         cmocka_unit_test(splits),
         cmocka_unit_test(host_links),
+        cmocka_unit_test(last_link_of_a_host),
         cmocka_unit_test(exclusions),
         cmocka_unit_test(refused_drains),
         cmocka_unit_test(undrained_by_others),
