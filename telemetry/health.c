@@ -637,6 +637,11 @@ bool health_clean(const struct health *h, const struct tele_table *t, uint32_t s
     return true;
 }
 
+uint32_t health_host(const struct health *h, uint32_t slot)
+{
+    return slot < h->num ? h->port[slot].host : TELE_SLOT_NONE;
+}
+
 uint32_t health_peer(const struct health *h, uint32_t slot)
 {
     return slot < h->num ? h->port[slot].mate : TELE_SLOT_NONE;

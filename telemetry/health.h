@@ -91,6 +91,8 @@ uint32_t health_named(const struct health *h, uint32_t **ret_slots);
 // Both ends were read for all of `window`, which ends with their last readings, and nothing was against the
 // link in it: what a link must be to carry traffic again. Errors that no rule minds do not count.
 bool health_clean(const struct health *h, const struct tele_table *t, uint32_t slot, int64_t window);
+// The first slot that was ever seen of the host whose port this is, also of one that is away; TELE_SLOT_NONE.
+uint32_t health_host(const struct health *h, uint32_t slot);
 uint32_t health_peer(const struct health *h, uint32_t slot); // the other end, when it was last seen
 struct health_count {
     uint32_t links[HEALTH_DOWN + 1];

@@ -9,9 +9,11 @@
 
 #include "telemetry/module.h"
 
+#define GROUP_SIZE 48
+#define GROUP_PLACE_SIZE 140
 struct place {
     char subject[40], place[300], peer[140];
-    char group[2][40], group_place[2][140]; // the likelier one first; "" = none
+    char group[2][GROUP_SIZE], group_place[2][GROUP_PLACE_SIZE]; // the likelier one first; "" = none
     uint64_t guid[2];
     uint8_t port[2];
 };
@@ -71,6 +73,21 @@ static uint64_t common_of(const struct tele *t, const struct place *p)
     return best;
 }
 
+// A switch, or all of a host: it is switched off as one.
+static void name_group(const struct tele *t, uint32_t slot, char *group, char *place)
+{
+    uint32_t host = t->health != NULL ? health_host(t->health, slot) : TELE_SLOT_NONE;
+    bool of_host = host != TELE_SLOT_NONE && host < t->table.num;
+    snprintf(group, GROUP_SIZE, "%s0x%016llx", of_host ? "host " : "",
+             (unsigned long long)t->table.port[of_host ? host : slot].node_guid);
+    name_slot(t, slot, place, GROUP_PLACE_SIZE);
+    char *end = strrchr(place, '/'), *blank = of_host ? strchr(place, ' ') : NULL;
+    if (end != NULL)
+        *end = 0;
+    if (blank != NULL) // "gpu-0001 mlx5_3"
+        *blank = 0;
+}
+
 static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
 {
     const struct tele_port *p = &t->table.port[slot];
@@ -90,11 +107,7 @@ static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
     unsigned first = peer != TELE_SLOT_NONE && common_of(t, ret) == ret->guid[1];
     for (unsigned i = 0; i < (peer != TELE_SLOT_NONE ? 2 : 1); i++) {
         unsigned end = i ? !first : first;
-        snprintf(ret->group[i], sizeof(ret->group[i]), "0x%016llx", (unsigned long long)ret->guid[end]);
-        name_slot(t, end ? peer : slot, ret->group_place[i], sizeof(ret->group_place[i]));
-        char *slash = strrchr(ret->group_place[i], '/');
-        if (slash != NULL)
-            *slash = 0;
+        name_group(t, end ? peer : slot, ret->group[i], ret->group_place[i]);
     }
 }
 
