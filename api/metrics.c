@@ -31,7 +31,7 @@
 struct metrics_names { // of one fabric, and rendered; references are the loop's alone
     unsigned refs;
     const struct tele_names *names;
-    struct metrics_labels labels;
+    struct metrics_labels labels, guilbaults; // the latter empty unless asked for
 };
 
 struct metrics_part_of { // one fabric's part of a page
@@ -46,7 +46,7 @@ struct metrics_part_of { // one fabric's part of a page
 };
 struct metrics_job {
     struct later later;
-    bool openmetrics, gzip;
+    bool openmetrics, gzip, guilbaults;
     unsigned classes;
     struct metrics_part_of *part;
     struct metrics_copy *copy; // of the parts, one after the other
@@ -62,6 +62,7 @@ static void names_unref(struct metrics_names *n)
         return;
     tele_names_unref(n->names);
     metrics_labels_done(&n->labels);
+    metrics_labels_done(&n->guilbaults);
     free(n);
 }
 
@@ -91,7 +92,7 @@ static void take_names(struct metrics_part_of *x, const struct tele_table *t)
         x->key[i] = (struct tele_key){t->port[i].node_guid, t->port[i].num};
 }
 
-static void make_names(struct metrics_part_of *x)
+static void make_names(struct metrics_part_of *x, bool guilbaults)
 {
     if (x->names != NULL)
         return;
@@ -99,6 +100,8 @@ static void make_names(struct metrics_part_of *x)
     x->names->refs = 1;
     x->names->names = tele_names_new(x->key, x->num_keys, x->copy.f, x->known);
     metrics_labels_make(&x->names->labels, x->names->names, x->copy.fabric);
+    if (guilbaults)
+        metrics_labels_guilbaults(&x->names->guilbaults, x->names->names, x->copy.fabric);
     x->fresh = true;
 }
 
@@ -184,10 +187,11 @@ static void work(struct later *l, struct par *par)
     struct metrics_job *m = (struct metrics_job *)l;
     (void)par;
     for (unsigned i = 0; i < m->n; i++) {
-        make_names(&m->part[i]);
+        make_names(&m->part[i], m->guilbaults);
         m->copy[i] = m->part[i].copy;
         m->copy[i].names = m->part[i].names->names;
         m->copy[i].labels = &m->part[i].names->labels;
+        m->copy[i].guilbaults = m->guilbaults ? &m->part[i].names->guilbaults : NULL;
     }
     metrics_page_init(&m->page, m->openmetrics, m->gzip, TEXT_MAX);
     metrics_render(&m->page, m->copy, m->n, m->classes);
@@ -360,6 +364,7 @@ static void start(struct request *r, const struct metrics_part *part, unsigned c
         .lane = LATER_METRICS, .prepare = prepare, .work = work, .answer = answer, .free = job_free};
     m->openmetrics = wants_openmetrics(r);
     m->gzip = takes_gzip(r);
+    m->guilbaults = a->c.metrics_guilbaults;
     m->classes = classes;
     m->n = a->c.num_fabrics;
     m->part = xcalloc(m->n + 1ul, sizeof(*m->part));

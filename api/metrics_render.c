@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/metrics_render.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +48,37 @@ static void port_labels(struct buf *b, const char *fabric, const struct tele_nam
     metrics_label(b, "switch", n->kind == TELE_OF_HCA ? n->sw : n->node);
 }
 
-void metrics_labels_make(struct metrics_labels *ret, const struct tele_names *n, const char *fabric)
+// The far end, live or as it was.
+static const struct port *far_end(const struct fabric *f, const struct tele_name *n)
+{
+    const struct node *node = f != NULL ? fabric_by_guid(f, n->node_guid) : NULL;
+    port_id p = node != NULL ? fabric_port_at(f, node, n->num) : PORT_NONE;
+    return port_valid(p) && port_valid(fabric_port(f, p)->peer) ? fabric_port(f, fabric_port(f, p)->peer)
+                                                                : NULL;
+}
+
+static void guilbaults_labels(struct buf *b, const char *fabric, const struct tele_names *names,
+                              const struct tele_name *n)
+{
+    const struct fabric *f = names->f;
+    const struct port *far = far_end(f, n);
+    if (far == NULL)
+        far = far_end(f = names->known, n);
+    begin_labels(b, fabric);
+    if (far == NULL)
+        return;
+    const struct node *peer = fabric_node(f, far->node);
+    metrics_label(b, "component", n->kind == TELE_OF_SWITCH ? "switch" : "ca");
+    metrics_label(b, "local_name", n->node);
+    guid_label(b, "local_guid", n->node_guid);
+    number_label(b, "local_port", n->num);
+    guid_label(b, "remote_guid", peer->guid);
+    number_label(b, "remote_port", far->num);
+    metrics_label(b, "remote_name", fabric_desc(f, peer));
+}
+
+static void make_labels(struct metrics_labels *ret, const struct tele_names *n, const char *fabric,
+                        bool guilbaults)
 {
     struct buf one = {0};
     *ret = (struct metrics_labels){.num = n->num, .at = xcalloc(n->num + 1ul, sizeof(*ret->at))};
@@ -55,11 +86,24 @@ void metrics_labels_make(struct metrics_labels *ret, const struct tele_names *n,
         ret->at[i] = (uint32_t)ret->text.len;
         if (n->name[i].kind == TELE_OF_NOBODY)
             continue;
-        port_labels(&one, fabric, &n->name[i]);
+        if (guilbaults)
+            guilbaults_labels(&one, fabric, n, &n->name[i]);
+        else
+            port_labels(&one, fabric, &n->name[i]);
         buf_add(&ret->text, one.data, one.len);
     }
     ret->at[n->num] = (uint32_t)ret->text.len;
     buf_done(&one);
+}
+
+void metrics_labels_make(struct metrics_labels *ret, const struct tele_names *n, const char *fabric)
+{
+    make_labels(ret, n, fabric, false);
+}
+
+void metrics_labels_guilbaults(struct metrics_labels *ret, const struct tele_names *n, const char *fabric)
+{
+    make_labels(ret, n, fabric, true);
 }
 
 void metrics_labels_done(struct metrics_labels *l)
@@ -69,11 +113,15 @@ void metrics_labels_done(struct metrics_labels *l)
     *l = (struct metrics_labels){0};
 }
 
-static inline const char *slot_labels(const struct metrics_copy *c, uint32_t slot, size_t *ret_n)
+static inline const char *labels_at(const struct metrics_labels *l, uint32_t slot, size_t *ret_n)
 {
-    const struct metrics_labels *l = c->labels;
     *ret_n = l->at[slot + 1] - l->at[slot];
     return l->text.data + l->at[slot];
+}
+
+static inline const char *slot_labels(const struct metrics_copy *c, uint32_t slot, size_t *ret_n)
+{
+    return labels_at(c->labels, slot, ret_n);
 }
 
 // --- counters ---
@@ -126,6 +174,32 @@ static void counters(struct render *r, unsigned classes)
             for (unsigned i = 0; i < r->n; i++)
                 counter_of(r->p, &r->fabric[i], c, kind);
         }
+}
+
+// Under the names of ibqueryerrors, data in words as the device counts.
+static void guilbaults_of(struct metrics_page *p, const struct metrics_copy *c, enum tele_counter counter)
+{
+    for (uint32_t i = 0; c->guilbaults != NULL && i < c->num; i++) {
+        size_t n;
+        const char *labels = labels_at(c->guilbaults, c->port[i].slot, &n);
+        if (n > 0 && c->have[i] >> counter & 1)
+            metrics_sample(p, labels, n, c->value[(uint64_t)i * TELE_COUNTERS + counter]);
+    }
+}
+
+static void guilbaults(struct render *r, unsigned classes)
+{
+    char name[120];
+    for (unsigned c = 0; c < TELE_COUNTERS; c++) {
+        if (!(classes >> class_of(c) & 1))
+            continue;
+        size_t n = (size_t)snprintf(name, sizeof(name), "infiniband_%s_total", tele_rows[c].ibta);
+        for (size_t i = 0; i < n; i++)
+            name[i] = (char)tolower((unsigned char)name[i]);
+        metrics_family(r->p, name, METRIC_COUNTER, tele_rows[c].doc);
+        for (unsigned i = 0; i < r->n; i++)
+            guilbaults_of(r->p, &r->fabric[i], c);
+    }
 }
 
 // --- what counters mean ---
@@ -503,6 +577,7 @@ void metrics_render(struct metrics_page *p, const struct metrics_copy *fabric, u
 {
     struct render r = {.p = p, .fabric = fabric, .n = n};
     counters(&r, classes);
+    guilbaults(&r, classes);
     port_gauges(&r, classes);
     if (classes >> METRICS_ERRORS & 1)
         health(&r);

@@ -27,6 +27,9 @@ struct metrics_labels { // of slots, rendered; of one struct tele_names
 };
 // fabric: a label of every series; NULL = none.
 void metrics_labels_make(struct metrics_labels *ret, const struct tele_names *n, const char *fabric);
+// The same as infiniband-exporter by guilbaults has them: component, local_name, …; ports without a far end
+// have none.
+void metrics_labels_guilbaults(struct metrics_labels *ret, const struct tele_names *n, const char *fabric);
 void metrics_labels_done(struct metrics_labels *l);
 
 struct metrics_part { // which devices are on the page: those of a shard, or one
@@ -50,7 +53,8 @@ struct metrics_copy {       // of one fabric
     const struct fabric *f; // NULL: not looked at yet
     const struct tele_names *names;
     const struct metrics_labels *labels;
-    const char *fabric; // as in metrics_labels_make()
+    const struct metrics_labels *guilbaults; // NULL: not under those names
+    const char *fabric;                      // as in metrics_labels_make()
     struct metrics_part part;
     uint32_t num, cap;
     struct metrics_port *port; // by slot

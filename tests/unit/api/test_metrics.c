@@ -324,6 +324,35 @@ static void classes_and_parts(void **state)
     fabric_unref(f);
 }
 
+// The names of another exporter beside them: data in words, both ends on every sample.
+static void other_names(void **state)
+{
+    struct rig r;
+    struct metrics_labels other;
+    const struct fabric *live = make_fabric(false), *known = make_fabric(true);
+    rig_init(&r, live, known, NULL, (struct metrics_part){.of = 1});
+    metrics_labels_guilbaults(&other, r.names, NULL);
+    r.copy.guilbaults = &other;
+    char *text = render(&r, false, METRICS_ALL);
+    has(text,
+        "infiniband_portxmitdata_total{component=\"switch\",local_name=\"leaf \\\"1\\\" \\\\ a\",local_guid="
+        "\"0x0000000000000100\",local_port=\"1\",remote_guid=\"0x0000000000000010\",remote_port=\"1\",remote_"
+        "name=\"gpu-1 "
+        "mlx5_0\"}",
+        (double)value_of(0, TELE_XMIT_DATA));
+    has(text,
+        "infiniband_linkdownedcounter_total{component=\"ca\",local_name=\"gpu-2 mlx5_0\",local_guid="
+        "\"0x0000000000000020\",local_port=\"2\",remote_guid=\"0x0000000000000200\",remote_port=\"2\",remote_"
+        "name=\"spine\"}",
+        (double)value_of(6, TELE_LINK_DOWNED));
+    assert_non_null(strstr(text, "infiniband_switch_port_link_downed_total{"));
+    free(text);
+    metrics_labels_done(&other);
+    rig_done(&r);
+    fabric_unref(live);
+    fabric_unref(known);
+}
+
 // Families come once, each sample of a family behind its TYPE, no series twice.
 static void form(void **state)
 {
@@ -460,11 +489,17 @@ static void escaping(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_counters),      cmocka_unit_test(devices),
-        cmocka_unit_test(unread_is_absent),  cmocka_unit_test(names_of_what_is_away),
-        cmocka_unit_test(classes_and_parts), cmocka_unit_test(form),
-        cmocka_unit_test(compressed),        cmocka_unit_test(too_large),
-        cmocka_unit_test(numbers),           cmocka_unit_test(escaping),
+        cmocka_unit_test(all_counters),
+        cmocka_unit_test(devices),
+        cmocka_unit_test(unread_is_absent),
+        cmocka_unit_test(names_of_what_is_away),
+        cmocka_unit_test(classes_and_parts),
+        cmocka_unit_test(other_names),
+        cmocka_unit_test(form),
+        cmocka_unit_test(compressed),
+        cmocka_unit_test(too_large),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(escaping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
