@@ -158,8 +158,22 @@ static void forget_ports(struct tele *t)
         t->table.port[i].port = ID_NONE;
         t->table.port[i].peer = TELE_SLOT_NONE;
     }
-    for (uint32_t i = 0; i < t->num_agents; i++)
-        t->agent[i].num = 0;
+    for (uint32_t i = 0; i < t->num_agents; i++) {
+        struct agent *a = &t->agent[i];
+        a->asked = a->cursor > 0 && a->cursor <= a->num ? t->table.port[a->slot[a->cursor - 1]].num : 0;
+        a->num = 0;
+    }
+}
+
+// A round that runs goes on behind the port that it has asked last.
+static void find_cursors(struct tele *t)
+{
+    for (uint32_t i = 0; i < t->num_agents; i++) {
+        struct agent *a = &t->agent[i];
+        a->cursor = 0;
+        while (a->cursor < a->num && t->table.port[a->slot[a->cursor]].num <= a->asked)
+            a->cursor++;
+    }
 }
 
 static void mark_gone(struct tele *t)
@@ -211,6 +225,7 @@ void agents_take(struct tele *t, const struct fabric *f)
                 t->table.port[port_slot[i]].peer = port_slot[f->port[i].peer.i];
         free(port_slot);
     }
+    find_cursors(t);
     mark_gone(t);
     make_order(t);
 }

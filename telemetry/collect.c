@@ -272,8 +272,10 @@ static void refused(struct tele *t, struct agent *a, uint32_t slot, enum ask k, 
         not_read(t, a, TELE_NO_PMA, text);
         return;
     }
-    // Of one port only, while others give it: not worth to be left out with all of them.
-    if (k != ASK_CLASSIC)
+    // Extended counters that one port does not give are not worth to be left out with all.
+    uint16_t code = status & MAD_STATUS_CODE_MASK;
+    if (k == ASK_EXTENDED ? code == MAD_STATUS_BAD_METHOD_ATTR || code == MAD_STATUS_BAD_METHOD
+                          : k != ASK_CLASSIC)
         refuse(t, a, k);
     if (k == ASK_EXTENDED || k == ASK_CLASSIC)
         mark(t, slot, TELE_REFUSED);

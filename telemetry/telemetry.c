@@ -186,8 +186,8 @@ static void settle_port(struct tele *t, uint32_t slot)
         return;
     if (a->state == AGENT_NO_PMA)
         p->unread = p->unread == TELE_REFUSED ? TELE_REFUSED : TELE_NO_PMA;
-    else if (a->lid == 0)
-        p->unread = TELE_NOT_YET;
+    else if (a->lid == 0 || (p->unread == TELE_NOT_YET && p->unread_since >= t->began))
+        p->unread = TELE_NOT_YET; // cannot be reached; has come amid the sweep
     else if (a->state == AGENT_SILENT || p->unread == TELE_READ || p->unread == TELE_NOT_YET)
         p->unread = TELE_NO_ANSWER;
     if (p->unread_since == 0)
@@ -461,8 +461,6 @@ void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tab
     agents_take(t, f);
     fabric_unref(old);
     t->links_due = true;
-    for (uint32_t i = 0; i < t->num_agents; i++)
-        t->agent[i].cursor = 0; // what is read already in this sweep is left out
     if (f != NULL) {
         tell_links(t);
         t->links_due = false;

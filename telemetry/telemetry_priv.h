@@ -65,6 +65,7 @@ struct agent {
     uint8_t state;              // enum agent_state
     uint8_t round;              // enum agent_round
     uint8_t misses;             // time-outs in a row
+    uint8_t asked;              // number of the port before the cursor, while the ports change
     uint8_t lanes;              // of the round
     bool additional;            // CapabilityMask2: the extended counters go on with the errors
     bool slow;                  // did not end its last round within the sweep

@@ -468,14 +468,12 @@ static void wrong_answers(void **state)
                                                SIM_PMA_BUSY};
     static const enum tele_unread why[] = {TELE_WRONG, TELE_WRONG, TELE_REFUSED, TELE_REFUSED};
     for (unsigned i = 0; i < 4; i++) {
-        sim_pma_fault(w.r.sim, leaf, 1, fault[i], fault[i] == SIM_PMA_STATUS ? 10 : 1);
+        sim_pma_fault(w.r.sim, leaf, 1, fault[i], 1);
         sweeps(&w, 1);
         sim_pma_fault(w.r.sim, leaf, 1, SIM_PMA_RIGHT, 0);
         assert_int_equal(table(&w)->port[s].unread, why[i]);
         assert_false(tele_have(table(&w), s, TELE_SYMBOL_ERRORS));
         assert_int_equal(table(&w)->port[slot(&w, leaf, 2)].unread, TELE_READ);
-        if (fault[i] == SIM_PMA_STATUS)
-            break;
         sweeps(&w, 1);
         assert_int_equal(table(&w)->port[s].unread, TELE_READ);
         assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1000);
