@@ -498,7 +498,7 @@ static const struct opt_row telemetry_rows[] = {
      .type = OPT_STRING,
      .offset = AT(cable_file),
      .def = "",
-     .reload = OPT_RELOAD_LIVE,
+     .reload = OPT_RELOAD_RESTART,
      .doc =
          "What ibdiagnet says of cables and modules (ibdiagnet2.db_csv or ibdiagnet2.cables): temperature, "
          "optical power, serial number, vendor; read at start and when it changes; empty: no source"},
@@ -817,7 +817,6 @@ void config_take_live(struct config *to, const struct config *c)
     to->log_level = c->log_level;
     to->priority = c->priority;
     to->events_keep_days = c->events_keep_days;
-    to->cable_file = c->cable_file;
     to->isolation = c->isolation;
     to->isolation_hosts = c->isolation_hosts;
     to->isolation_max_links = c->isolation_max_links;
