@@ -8,7 +8,8 @@
 // ports down, 55 % idle (a trickle), 28 % busy at 400G in the phases of their jobs, 6 % light, 1 % with
 // errors. busy: 95 % busy, 5 % busy with errors. Reads are not latched: unicast packets are not exactly all
 // less multicast. -s: seconds between sweeps. Sweeps are given one after the other and waited for, so that
-// CPU is that of the store alone. -o one|points|rail|rises|scan: only that reading. -n 0 reads what an
+// CPU is that of the store alone. -S: a rail's ports are each
+// eighth one. -o one|points|rail|rises|scan: only that reading. -n 0 reads what an
 // earlier run has left.
 #include <getopt.h>
 #include <math.h>
@@ -336,7 +337,8 @@ int main(int argc, char **argv)
     int rounds = 3;
     uint32_t rails = 8;
     const char *only = NULL;
-    for (int c; (c = getopt(argc, argv, "d:p:c:m:n:s:r:R:o:")) >= 0;) {
+    bool scattered = false;
+    for (int c; (c = getopt(argc, argv, "d:p:c:m:n:s:r:R:o:S")) >= 0;) {
         switch (c) {
         case 'd':
             dir = optarg;
@@ -355,6 +357,9 @@ int main(int argc, char **argv)
             break;
         case 's':
             step = atof(optarg);
+            break;
+        case 'S':
+            scattered = true;
             break;
         case 'o':
             only = optarg;
@@ -387,7 +392,7 @@ int main(int argc, char **argv)
         read_best(dir, "one_2h", &q, rounds);
     uint32_t *rail = xcalloc(ports / rails + 1, sizeof(*rail));
     for (uint32_t i = 0; i < ports / rails; i++)
-        rail[i] = i;
+        rail[i] = scattered ? i * rails : i;
     q = (struct series_query){.series = rail,
                               .num = ports / rails,
                               .columns = 1,

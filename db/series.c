@@ -164,6 +164,7 @@ void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const 
         f = xcalloc(1, sizeof(*f));
     f->s.at_ms = era_time(s, at_ms);
     f->s.seq = s->next_seq++;
+    f->known = s->num;
     f->next = NULL;
     fill_frame(f, value, have, num, s->o.columns);
     pthread_mutex_lock(&s->mu);

@@ -209,7 +209,7 @@ static int write_sample(struct series *s, struct series_out *o, const struct ser
     struct buf b = {0};
     int rc = begin(&o->file);
     if (!rc)
-        rc = save_keys(s, o, m->num);
+        rc = save_keys(s, o, s->wnum);
     sqlite3_stmt *st = rc ? NULL : series_stmt(&o->file, SERIES_ST_SWEEP);
     if (st) {
         sqlite3_bind_int64(st, 1, m->seq);
@@ -225,7 +225,7 @@ static int write_sample(struct series *s, struct series_out *o, const struct ser
         forget_chains(o);
     } else {
         o->sweeps++;
-        o->keys = m->num > o->keys ? m->num : o->keys;
+        o->keys = s->wnum > o->keys ? s->wnum : o->keys;
     }
     return rc;
 }

@@ -202,6 +202,7 @@ struct series_sample { // of a tier: a sweep, or what a minute or an hour made
 struct series_frame { // a sweep on its way from the caller to the writer
     struct series_frame *next;
     struct series_sample s;
+    uint32_t known; // series that have numbers
     uint64_t *have, *value;
     size_t have_cap, value_cap, place_cap;
 };

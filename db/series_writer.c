@@ -82,7 +82,7 @@ static struct series_frame *next_frame(struct series *s) // with mu held
         s->queue = f->next;
         if (!s->queue)
             s->queue_tail = &s->queue;
-        learn_keys(s, f->s.num);
+        learn_keys(s, f->known);
     }
     return f;
 }

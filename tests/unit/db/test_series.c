@@ -67,6 +67,13 @@ static void numbers_are_for_good(void **state)
     assert_true(guid == G(100) && port == 2);
     assert_int_equal(series_reader_find(r, G(5000), 1), UINT32_MAX);
     series_reader_free(r);
+    // A sweep of some series keeps the numbers of all.
+    uint64_t value[COLS] = {0}, have = 1;
+    series_sweep(f->s, T0 + DAY, value, &have, 1);
+    assert_int_equal(series_flush(f->s), 0);
+    r = series_reader_new(f->dir, &e);
+    assert_int_equal(series_reader_num(r), 1001);
+    series_reader_free(r);
 }
 
 static void only_one_store_a_folder(void **state)
