@@ -393,8 +393,8 @@ static bool wanted(const struct filter *f, const struct tele_port *p)
 }
 
 // Rows are long, and the loop is not to stand still.
-#define PAGE_MAX 1000
-#define LOOKED_MAX 4000 // with a focus
+#define PAGE_MAX 250
+#define LOOKED_MAX 2500 // with a focus
 
 void get_counters(struct request *r)
 {

@@ -114,7 +114,7 @@ const struct resource resource_rows[] = {
      "listCounters", "The counters that ports have: names, units, what they mean"},
     {GET_("/fabrics/{f}/counters"), ANSWER_LIST, 200, false, counters_params, &schema_counters, NULL,
      get_counters, "getCounters",
-     "Counters of ports now, with rates; 1000 ports an answer at most. An answer may have fewer than asked "
+     "Counters of ports now, with rates; 250 ports an answer at most. An answer may have fewer than asked "
      "for, "
      "and a next"},
     {GET_("/fabrics/{f}/counters/history"), ANSWER_LIST, 200, false, history_params, &schema_sample, NULL,

@@ -15,7 +15,7 @@
 #define PAGE 1000
 #define CANDIDATES_MAX 12
 #define LID_MAX 0xbfff
-#define IDLE_MAX 100 // pages in a row without an item
+#define IDLE_MAX 2000 // pages in a row without an item
 
 static enum cli_exit get(struct cli *c, const char *path, json_t **ret, struct err *e)
 {
