@@ -551,7 +551,7 @@ static void notifications(struct own *o)
 static void alarm_totals(struct own *o)
 {
     struct alarms_count c;
-    gauge(o, "weft_alarms", "Alarms that are active, by severity; silenced and acknowledged ones count too");
+    gauge(o, "weft_alarms", "Alarms that are active, by severity, without silenced ones");
     EACH_FABRIC(o, f)
     {
         alarms_count(o->a->c.alarms, f->name, &c);

@@ -126,6 +126,11 @@ scrape_configs:
             wait_for(all_shown, "all panels", 25)
         except AssertionError:
             raise AssertionError(f"nothing to show: {empty[0]}") from None
+        doc = set(re.findall(r"`([a-z_]+)`", (ROOT / "doc" / "metrics.md").read_text()))
+        on_page = {re.sub("^infiniband_(switch|hca)_(?=port_)", "", dict(k)["__name__"]) for k in parse_metrics(page(d))[0]}
+        documented = doc | {re.sub("^infiniband_(switch|hca)_(?=port_)", "", n) for n in doc}
+        counters = {c["metric"] for c in d.get("/counters")["items"]}
+        assert on_page - counters - documented == set()
         rules = json.loads(p.get("/api/v1/rules"))["data"]["groups"]
         assert sum(len(g["rules"]) for g in rules) == len(rule_expressions())
         assert not [r["lastError"] for g in rules for r in g["rules"] if r.get("lastError")]
