@@ -392,15 +392,20 @@ void tele_blueprint(struct tele *t, const struct fabric *known)
     t->links_due = true;
 }
 
-void tele_set_modules(struct tele *t, struct tele_modules *m)
+static void tell_modules(struct tele *t)
 {
     int64_t now = loop_now(t->loop).ns;
+    for (uint32_t i = 0; i < t->table.num; i++) {
+        const struct tele_module *m = tele_module(t, i);
+        health_module(t->health, i, m ? m->celsius : NAN, now);
+    }
+}
+
+void tele_set_modules(struct tele *t, struct tele_modules *m)
+{
     tele_modules_free(t->modules);
     t->modules = m;
-    for (uint32_t i = 0; i < t->table.num; i++) {
-        const struct tele_module *one = tele_module(t, i);
-        health_module(t->health, i, one ? one->celsius : NAN, now);
-    }
+    tell_modules(t);
 }
 
 static void begin(struct tele *t)
@@ -464,6 +469,8 @@ void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tab
     if (f != NULL) {
         tell_links(t);
         t->links_due = false;
+        if (t->modules != NULL)
+            tell_modules(t);
     }
     if (f == NULL)
         stop(t);

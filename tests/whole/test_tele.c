@@ -15,6 +15,7 @@
 
 #include "lib/err.h"
 #include "mad/mad.h"
+#include "telemetry/module.h"
 #include "telemetry/telemetry.h"
 #include "tests/whole/rig.h"
 
@@ -863,6 +864,21 @@ static void what_is_wrong_becomes_alarms(void **state)
     assert_int_equal(a->node_guid[0], guid);
     a = only_alarm(&w, "S05");
     assert_non_null(strstr(a->place, "gpu-"));
+
+    // A hot module, from a file; its cable's number goes with the alarm.
+    char path[300];
+    struct err e = {0};
+    uint64_t hot = nth(&w, ROLE_HOST, 7)->guid;
+    snprintf(path, sizeof(path), "%s/cables", w.r.dir);
+    FILE *file = fopen(path, "w");
+    fprintf(file, "Port=1 Lid=1 GUID=0x%016llx\nSN: X-77\nTemperature: 81C\n", (unsigned long long)hot);
+    fclose(file);
+    tele_set_modules(w.tele, tele_modules_read(path, NULL, NULL, &e));
+    unlink(path);
+    sweeps(&w, 2);
+    a = only_alarm(&w, "L16");
+    assert_string_equal(a->cable, "X-77");
+    assert_true(tele_module(w.tele, slot(&w, hot, 1))->celsius == 81);
     down(&w);
 }
 
