@@ -184,12 +184,38 @@ static void test_ages_and_keys(void **state)
     out_done(&o);
 }
 
+// Shares, rates and sizes are for people in tables; programs get the numbers.
+static void test_measures(void **state)
+{
+    static const struct field some[] = {{.key = "held", .title = "HELD", .kind = FIELD_SHARE},
+                                        {.key = "sent", .title = "SENT", .kind = FIELD_RATE},
+                                        {.key = "size", .title = "SIZE", .kind = FIELD_BYTES},
+                                        {.key = "ber", .title = "BER", .kind = FIELD_FIGURE},
+                                        {0}};
+    struct out o = {.header = true, .utf8 = true};
+    json_t *list = json_loads("[{\"held\": 0.125, \"sent\": 12.5e9, \"size\": 2048, \"ber\": 1.2e-14},"
+                              " {\"held\": null, \"sent\": 0, \"size\": 1, \"ber\": 18930.4}]",
+                              0, NULL);
+    (void)state;
+    out_list(&o, some, list);
+    assert_string_equal(o.text.data, "  HELD       SENT     SIZE      BER\n"
+                                     "12.5 %  12.5 GB/s  2.05 kB  1.2e-14\n"
+                                     "     -      0 B/s      1 B   18,930\n");
+    buf_clear(&o.text);
+    o.format = OUT_CSV;
+    out_list(&o, some, list);
+    assert_string_equal(o.text.data, "held,sent,size,ber\n0.125,1.25e10,2048,1.2e-14\n,0,1,18930.4\n");
+    json_decref(list);
+    out_done(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table), cmocka_unit_test(test_narrow),        cmocka_unit_test(test_colour),
-        cmocka_unit_test(test_csv),   cmocka_unit_test(test_json),          cmocka_unit_test(test_object),
-        cmocka_unit_test(test_wrap),  cmocka_unit_test(test_ages_and_keys), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_table),    cmocka_unit_test(test_narrow),        cmocka_unit_test(test_colour),
+        cmocka_unit_test(test_csv),      cmocka_unit_test(test_json),          cmocka_unit_test(test_object),
+        cmocka_unit_test(test_wrap),     cmocka_unit_test(test_ages_and_keys), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_measures),
     };
     setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);
