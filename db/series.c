@@ -20,14 +20,9 @@
 
 // --- numbers of series: a hash of indices into key[] ---
 
-static uint64_t key_hash(uint64_t guid, uint8_t port)
-{
-    return hash_mix64(guid ^ hash_mix64(port));
-}
-
 static uint32_t *slot_of(const struct series *s, uint64_t guid, uint8_t port)
 {
-    for (uint32_t h = (uint32_t)key_hash(guid, port);; h++) {
+    for (uint32_t h = (uint32_t)series_key_hash(guid, port);; h++) {
         uint32_t *i = &s->index[h & s->index_mask];
         if (*i == UINT32_MAX || (s->key[*i].guid == guid && s->key[*i].port == port))
             return i;
@@ -50,7 +45,7 @@ static void index_keys(struct series *s)
 uint32_t series_id(struct series *s, uint64_t node_guid, uint8_t port)
 {
     uint32_t *i = slot_of(s, node_guid, port);
-    if (*i != UINT32_MAX)
+    if (*i != UINT32_MAX || s->num == SERIES_NUM_MAX)
         return *i;
     if (s->num == s->key_cap) {
         pthread_mutex_lock(&s->mu);
@@ -97,14 +92,22 @@ static void *reserve(void *p, size_t *cap, size_t n)
     return xreallocarray(NULL, *cap, sizeof(uint64_t));
 }
 
+// A cache line of each column at a time: columns stand 4 KiB apart, and lines at such distances push each
+// other out of the cache.
 static void fill_block(struct series_frame *f, uint32_t block, const uint64_t *from, uint32_t n,
                        unsigned columns)
 {
+    enum { LINE = 8 };
     struct series_sample *m = &f->s;
     uint64_t *to = f->value + (size_t)block * m->columns * SERIES_BLOCK;
-    for (uint32_t i = 0; i < n; i++, from += columns) {
-        for (unsigned c = 0; c < m->columns; c++)
-            to[c * SERIES_BLOCK + i] = from[m->id[c]];
+    for (uint32_t i = 0; i < n; i += LINE, from += (size_t)LINE * columns) {
+        uint32_t line = n - i < LINE ? n - i : LINE;
+        for (unsigned c = 0; c < m->columns; c++) {
+            uint64_t *out = to + (size_t)c * SERIES_BLOCK + i;
+            const uint64_t *in = from + m->id[c];
+            for (uint32_t k = 0; k < line; k++)
+                out[k] = in[(size_t)k * columns];
+        }
     }
     for (unsigned c = 0; c < m->columns; c++)
         m->value[(size_t)block * m->columns + c] = to + (size_t)c * SERIES_BLOCK;

@@ -42,13 +42,15 @@ struct series_report {
     uint32_t series;        // that are known
     int64_t last_ms;        // time of the newest sweep kept; 0 = none
 };
-// NULL and *e when the folder cannot be used at all. Runs a quick check of every file of the last two days;
-// the whole of it is series_check(). dir is made if missing.
+// NULL and *e when the folder cannot be used at all. Runs a quick check of every file of the last two days
+// that has not more than 256 MiB; the whole of it is series_check(). dir is made if missing.
 struct series *series_open(struct loop *l, const char *dir, const struct series_opts *o,
                            struct series_report *ret, struct err *e);
 void series_close(struct series *s); // writes what is queued; NULL is fine
 
-// The number of a series, for good: dense from 0. A new one is durable with the next sweep.
+// The number of a series, for good: dense from 0. A new one is durable with the next sweep. UINT32_MAX when
+// there are 2^23 already. Series that are read together (a switch's, a rail's) are read faster when their
+// numbers are near each other.
 uint32_t series_id(struct series *s, uint64_t node_guid, uint8_t port);
 uint32_t series_num(const struct series *s);
 // What number i stands for.

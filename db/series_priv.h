@@ -29,7 +29,7 @@ enum {
     SERIES_IDS = 128,           // of columns as files have them: values, then peaks
     SERIES_NUM_MAX = 1 << 23,   // series
     SERIES_SEQ_GAP = 1 << 16,   // between the sweeps of two runs
-    SERIES_QUEUE = 2,           // sweeps that wait for the writer
+    SERIES_QUEUE = 4,           // sweeps that wait for the writer
     SERIES_MASKS = 128,         // different masks of presence in a row or chunk, at most
     SERIES_PART_OWN = 12 << 10, // bytes of a column that has a row of its own
     SERIES_ROW_MAX = 16 << 20,  // bytes of a head row or part that are looked at
@@ -128,6 +128,11 @@ static inline uint64_t series_chunk_seed(uint64_t block, int64_t seq0, const int
 static inline uint64_t series_head_seed(uint64_t block, int64_t seq, int64_t at_ms)
 {
     return series_seed(block, seq) ^ hash_mix64((uint64_t)at_ms);
+}
+
+static inline uint64_t series_key_hash(uint64_t guid, uint8_t port)
+{
+    return hash_mix64(guid ^ hash_mix64(port));
 }
 
 // --- series_file.c: one file, as the writer or a reader has it ---
@@ -318,6 +323,8 @@ struct series_reader {
     char *dir;
     struct series_key *key;
     uint32_t num;
+    uint32_t *index, index_mask, indexed; // (GUID, port) -> number, of the first `indexed`
+    int64_t looked_ns;                    // when keys were last read
 };
 struct series_job {
     struct series_reader *r;

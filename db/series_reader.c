@@ -17,6 +17,7 @@ void series_reader_keys(struct series_reader *r)
     struct series_name *list;
     long n = series_names(r->dir, &list);
     bool done = false;
+    r->looked_ns = mono_now().ns;
     for (int t = 0; n > 0 && t < SERIES_TIERS && !done; t++) {
         for (long i = n - 1; i >= 0 && !done; i--) {
             struct series_file f;
@@ -48,6 +49,7 @@ void series_reader_free(struct series_reader *r)
     if (r) {
         free(r->dir);
         free(r->key);
+        free(r->index);
         free(r);
     }
 }
@@ -70,19 +72,43 @@ uint32_t series_reader_num(struct series_reader *r)
     return r->num;
 }
 
-static uint32_t find(const struct series_reader *r, uint64_t node_guid, uint8_t port)
+static void index_keys(struct series_reader *r)
 {
+    uint32_t size = 1024;
+    if (r->indexed == r->num)
+        return;
+    while (size < r->num * 2)
+        size *= 2;
+    free(r->index);
+    r->index = xmalloc(size * sizeof(*r->index));
+    memset(r->index, 0xff, size * sizeof(*r->index));
+    r->index_mask = size - 1;
     for (uint32_t i = 0; i < r->num; i++) {
-        if (r->key[i].guid == node_guid && r->key[i].port == port)
+        uint32_t h = (uint32_t)series_key_hash(r->key[i].guid, r->key[i].port);
+        while (r->index[h & r->index_mask] != UINT32_MAX)
+            h++;
+        r->index[h & r->index_mask] = i;
+    }
+    r->indexed = r->num;
+}
+
+static uint32_t find(struct series_reader *r, uint64_t node_guid, uint8_t port)
+{
+    index_keys(r);
+    if (!r->num)
+        return UINT32_MAX;
+    for (uint32_t h = (uint32_t)series_key_hash(node_guid, port);; h++) {
+        uint32_t i = r->index[h & r->index_mask];
+        if (i == UINT32_MAX || (r->key[i].guid == node_guid && r->key[i].port == port))
             return i;
     }
-    return UINT32_MAX;
 }
 
 uint32_t series_reader_find(struct series_reader *r, uint64_t node_guid, uint8_t port)
 {
     uint32_t i = find(r, node_guid, port);
-    if (i == UINT32_MAX) {
+    // Perhaps a newer one; but who asks for many that are not there need not wait for each.
+    if (i == UINT32_MAX && (!r->looked_ns || mono_now().ns - r->looked_ns > MONO_S)) {
         series_reader_keys(r);
         i = find(r, node_guid, port);
     }

@@ -90,8 +90,12 @@ static struct series_frame *next_frame(struct series *s) // with mu held
 static void done_frame(struct series *s, struct series_frame *f) // with mu held
 {
     s->queued--;
-    f->next = s->spare;
-    s->spare = f;
+    if (s->spare) { // one is enough as long as the writer keeps up
+        series_frame_free(f);
+    } else {
+        f->next = NULL;
+        s->spare = f;
+    }
     pthread_cond_broadcast(&s->done);
 }
 
