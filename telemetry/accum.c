@@ -4,7 +4,7 @@
 //   raw >= last   it has counted raw - last. More than 1.25 times what the link carries in the time (words,
 //                 packets, ticks; an error for each bit) is nonsense. The whole answer is dropped; when the
 //                 next one goes on from there, the device means it: counting goes on from there, and what was
-//                 in between is not counted.
+//                 in between is not counted. Five in a row that rise: the link carries more than is known.
 //   raw < last    we have cleared it: it has counted raw since.
 //                 A 32-bit counter of traffic or waits, with its first bit set before, when others of the
 //                 answer went on: a wrap, where the time was too short for a second one. IBA says that
@@ -55,6 +55,7 @@ struct accum_suspect {
     unsigned kind;
     int64_t at;
     uint64_t counters, held; // held: the rest of the answer was believed
+    unsigned times;          // in a row
     uint64_t raw[TELE_COUNTERS];
 };
 
@@ -168,6 +169,7 @@ static void suspect_drop(struct accum *a, struct accum_suspect *p)
 static void suspect_keep(struct accum *a, uint32_t slot, const struct accum_reading *r, uint64_t held)
 {
     struct accum_suspect *p = suspect_find(a, slot, r->kind);
+    bool again = p != NULL;
     if (p == NULL && a->num_suspects == MAX_SUSPECTS)
         suspect_drop(a, &a->suspect[0]);
     if (p == NULL) {
@@ -177,8 +179,9 @@ static void suspect_keep(struct accum *a, uint32_t slot, const struct accum_read
         }
         p = &a->suspect[a->num_suspects++];
     }
+    unsigned times = again ? p->times + 1 : 1;
     *p = (struct accum_suspect){
-        .slot = slot, .kind = r->kind, .at = r->at, .counters = r->counters, .held = held};
+        .slot = slot, .kind = r->kind, .at = r->at, .counters = r->counters, .held = held, .times = times};
     memcpy(p->raw, r->raw, sizeof(p->raw));
     a->slot[slot].suspect = true;
 }
@@ -308,17 +311,26 @@ static void look_at_back(struct look *k, bool *ret_above)
     k->all_back = back[0] + back[1] > 0 && back[0] + back[1] == above[0] + above[1];
 }
 
-// The answer that was not believed, and this one, which goes on from there.
-static bool goes_on(const struct look *k)
+// The answer that was not believed, and this one, which goes on from there. What rises steadily by too much
+// is not absurd: then the link carries more than is known of it.
+#define STEADY 5
+
+static bool goes_on(struct look *k)
 {
     const struct accum_suspect *p = k->suspect;
+    bool steady = true, goes = true;
     if (p == NULL || p->held)
         return false;
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
-        if ((k->r->counters & p->counters) >> c & 1)
-            if (k->r->raw[c] < p->raw[c] || k->r->raw[c] - p->raw[c] > most(k, c, k->r->at - p->at))
-                return false;
-    return true;
+        if ((k->r->counters & p->counters) >> c & 1) {
+            steady &= k->r->raw[c] >= p->raw[c];
+            goes &= k->r->raw[c] >= p->raw[c] && k->r->raw[c] - p->raw[c] <= most(k, c, k->r->at - p->at);
+        }
+    if (!goes && steady && p->times >= STEADY && k->s->peak_mbps < 1u << 30) {
+        k->s->peak_mbps *= 2;
+        return true;
+    }
+    return goes;
 }
 
 // False: the answer is to be dropped.

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "telemetry/rate.h"
-
 #define BIT(c) (1ull << (c))
 #define FULL(bits) ((1ull << (bits)) - 1)
 
@@ -310,13 +308,7 @@ bool answer_read(struct tele *t, const struct agent *a, uint32_t slot, enum ask 
         read_speed(r, a, data);
     else
         read_detail(r, k, data);
-    if (r->counters >> TELE_XMIT_WAIT & 1 && p->port != ID_NONE) {
-        const struct fabric *f = t->table.fabric;
-        const struct node *n = fabric_node(f, f->port[p->port].node);
-        // The least that a tick can be: the bound on ticks is an upper one.
-        unsigned tick = tele_wait_tick_bytes(n->vendor_id, n->device_id, p->lanes);
-        r->tick_bytes = tick < 8 ? tick : 4;
-    }
+    r->tick_bytes = 1; // the least that it can be: the bound on ticks is an upper one
     return true;
 }
 

@@ -176,6 +176,24 @@ static void nonsense(void **state)
     down(&w);
 }
 
+// A link that is faster than is known of it.
+static void faster_than_known(void **state)
+{
+    struct world w;
+    uint64_t data = 0;
+    unsigned dropped = 0;
+    (void)state;
+    up(&w, 100000);
+    for (unsigned i = 0; i < 30; i++) {
+        put(&w, 1, data += 125000000000ull, i, 0); // 400 Gb/s
+        dropped += w.f.nonsense;
+    }
+    assert_in_range(dropped, 5, 20);
+    assert_int_equal(delta(&w, TELE_XMIT_DATA), 125000000000ull);
+    assert_false(w.f.nonsense);
+    down(&w);
+}
+
 static void wraps_and_saturation(void **state)
 {
     struct world w;
@@ -316,6 +334,7 @@ int main(void)
         cmocka_unit_test(cleared_by_others),
         cmocka_unit_test(a_little_back),
         cmocka_unit_test(nonsense),
+        cmocka_unit_test(faster_than_known),
         cmocka_unit_test(wraps_and_saturation),
         cmocka_unit_test(another_width),
         cmocka_unit_test(over_a_restart),
