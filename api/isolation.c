@@ -125,7 +125,9 @@ static struct isolate *isolate_of(struct request *r, struct tele_view *w)
     if (!tele_view_of(r, w))
         return NULL;
     if (r->view->src->isolate == NULL)
-        answer_problem(r, 409, "links of fabric %s are not isolated: telemetry.isolation is off in weft.yaml",
+        answer_problem(r, 409,
+                       "links of fabric %s are not isolated: there are no counters to judge them by "
+                       "(telemetry.interval)",
                        r->view->src->name);
     return r->view->src->isolate;
 }
