@@ -6,6 +6,7 @@
 
 detect: the health rules on labelled traces of 10^6 port-hours: recall of each kind of fault and severity (the worst cell's, as what is missed), links with good
 cables that are named bad enough to be cut off, time a port and sweep. out: remote write's requests encoded and their bytes on the wire, sweeps of 10 s of 65,536 ports x 20 counters; a page of /metrics, one shard of 16 of them.
+store: bytes, CPU and memory of keeping, time of reading; CPU, files in memory or in the system's cache.
 No rival: bars are absolute.
 """
 import argparse
@@ -13,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 from benchlib import Table, WEFTD, note
 
@@ -49,7 +51,29 @@ def out(table, seed):
         table.add("/metrics, 1 shard of 16, %s: CPU" % name, r["page_%s_ms" % name], "ms", bar=50)
 
 
-ROWS = {"detect": detect, "out": out}
+def store(table, seed):
+    """A day of 10 s of 2,048 ports (bytes are those of its file once the day has ended: pages, indices, what is free in it), half an hour of 100,000 ports
+    (CPU, memory), a day of minutes of 12,500 ports (a rail)."""
+    for mix, label, bar in (("real", "realistic mix", 13), ("busy", "all busy", 26)):
+        with tempfile.TemporaryDirectory(prefix="weft-bench-") as d:
+            r = program("../db/bench_series", "-d", d, "-p", 2048, "-n", 8630, "-m", mix)
+            table.add("store, %s: a port and sweep, 20 counters" % label, r["raw_bytes"], "B", bar=bar)
+            if mix == "busy":
+                table.add("store: one port, one counter, 2 h of 10 s", r["one_2h"] * 1000, "ms", bar=10)
+                table.add("store: scanned for shipping", r["scan_values_per_s"] / 1e6, "M/s")
+        with tempfile.TemporaryDirectory(prefix="weft-bench-") as d:
+            r = program("../db/bench_series", "-d", d, "-p", 12500, "-s", 60, "-n", 1440, "-m", mix, "-R", 1)
+            table.add("store, %s: average of 12,500 ports, 24 h of minutes" % label, r["rail_average"] * 1000, "ms", bar=200)
+            table.add("store, %s: most of the day, 12,500 ports" % label, r["all_rises"] * 1000, "ms")
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as d:
+        r = program("../db/bench_series", "-d", d, "-p", 100000, "-n", 180, "-r", 1, "-o", "none")
+        table.add("store, 100,000 ports: writer's CPU, a sweep", r["writer_cpu_per_sweep"] * 1000, "ms")
+        table.add("store, 100,000 ports: loop's CPU, a sweep", r["caller_cpu_per_sweep"] * 1000, "ms", bar=10)
+        table.add("store, 100,000 ports: memory", r["rss"] / 2**20, "MB", bar=250)
+        table.add("store, 100,000 ports: the day's end", r["day_end"], "s")
+
+
+ROWS = {"detect": detect, "out": out, "store": store}
 
 
 def main():

@@ -173,11 +173,43 @@ static void sound_files_check(void **state)
     assert_true(files >= 2);
 }
 
+// Somebody holds the file: collecting does not wait, what has no room is left out and counted.
+static void never_blocks(void **state)
+{
+    struct sfix *f = *state;
+    struct series_health h;
+    sqlite3 *c;
+    s_open(f);
+    s_series(f, 50);
+    s_count(f);
+    s_sweep(f, T0);
+    char *path = xasprintf("%s/raw-20260921.db", f->dir);
+    assert_int_equal(sqlite3_open(path, &c), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(c, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    struct msweep *m = &f->sweep[0];
+    for (int i = 1; i <= 40; i++)
+        series_sweep(f->s, T0 + i * 10000, m->value, m->have, f->num);
+    series_health(f->s, &h);
+    assert_true(h.left_out >= 40 - SERIES_QUEUE - 1);
+    assert_int_equal(sqlite3_exec(c, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(c);
+    (void)series_flush(f->s); // one may have waited for too long
+    uint64_t left_out = h.left_out;
+    s_count(f);
+    f->sweep[0].at_ms = T0;
+    series_health(f->s, &h);
+    assert_true(h.left_out <= left_out + 1 && h.sweeps + h.left_out == 41);
+    assert_int_equal(series_check(f->dir, tell_ok, &(int){0}), 0);
+    free(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ST(sweeps_come_back),        ST(anything_comes_back),  ST(numbers_are_for_good),
-        ST(only_one_store_a_folder), ST(scan_gives_each_once), ST(sound_files_check),
+        ST(sweeps_come_back),     ST(anything_comes_back),
+        ST(numbers_are_for_good), ST(only_one_store_a_folder),
+        ST(scan_gives_each_once), ST(sound_files_check),
+        ST(never_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
