@@ -86,10 +86,10 @@ static int worst_first(const void *a, const void *b)
 }
 
 // A link once: by the slot of its lower end, as the detector counts.
-static bool is_first(const struct tele_table *t, uint32_t slot)
+static bool is_first(const struct tele_view *w, uint32_t slot)
 {
-    const struct tele_port *p = &t->port[slot];
-    return p->peer >= t->num || slot < p->peer;
+    uint32_t far = tele_far(w, slot);
+    return far == TELE_SLOT_NONE || slot < far;
 }
 
 // Of all links; their words are made for those that are shown. A link of which too little is known yet, but
@@ -120,7 +120,7 @@ static struct one *gather(struct request *r, const struct tele_view *w, uint32_t
 
     for (uint32_t i = 0; tele_health(w->tele) != NULL && i < w->t->num; i++) {
         x.slot = i;
-        if (!is_first(w->t, i) || !look(w, state, all, &x))
+        if (!is_first(w, i) || !look(w, state, all, &x))
             continue;
         if (n == room) {
             room = room ? 2 * room : 256;
@@ -144,9 +144,9 @@ struct row_space {
 // Either end may have been seen.
 static const char *cable_of(const struct tele_view *w, uint32_t slot, const struct alarm *alarm)
 {
-    uint32_t far = w->t->port[slot].peer;
+    uint32_t far = tele_far(w, slot);
     const struct tele_module *m = tele_module(w->tele, slot);
-    if (m == NULL && far < w->t->num)
+    if (m == NULL && far != TELE_SLOT_NONE)
         m = tele_module(w->tele, far);
     if (m != NULL && m->serial[0] != 0)
         return m->serial;
@@ -161,8 +161,8 @@ static void fill(struct tele_view *w, const struct one *x, struct health_row *ro
 
     health_view(tele_health(w->tele), w->t, x->slot, view);
     // The lower end is shown first.
-    uint32_t far = w->t->port[x->slot].peer, slot = x->slot;
-    if (far < w->t->num && w->t->port[x->slot].of_switch && !w->t->port[far].of_switch)
+    uint32_t far = tele_far(w, x->slot), slot = x->slot;
+    if (far != TELE_SLOT_NONE && w->t->port[x->slot].of_switch && !w->t->port[far].of_switch)
         slot = far;
     spot_fill(w, slot, &s->spot);
     s->a = (struct end_row){.guid = p->guid, .name = p->name, .port = p->port};

@@ -89,11 +89,36 @@ static int64_t or_null(uint32_t v, uint32_t none)
     return v == none ? NO_INT : (int64_t)v;
 }
 
-// A node that is gone has its name from the fabric as the view has it, if that still knows it.
-static void fill_gone(const struct tele_view *w, struct spot *s)
+// A node that is gone has its name from the fabric as the view has it, or the blueprint, if that still knows
+// it.
+static const struct node *known_node(const struct tele_view *w, uint64_t guid, const struct fabric **ret)
 {
-    const struct fabric *f = view_fabric(w->v);
-    const struct node *n = f != NULL ? fabric_by_guid(f, s->guid) : NULL;
+    struct sm_blueprint bp = {0};
+    if (w->v->src->sm != NULL)
+        sm_get_blueprint(w->v->src->sm, &bp);
+    const struct fabric *in[] = {w->t->fabric, view_fabric(w->v), bp.known};
+    for (unsigned i = 0; i < 3; i++) {
+        const struct node *n = in[i] != NULL ? fabric_by_guid(in[i], guid) : NULL;
+        if (n != NULL) {
+            *ret = in[i];
+            return n;
+        }
+    }
+    return NULL;
+}
+
+uint32_t tele_far(const struct tele_view *w, uint32_t slot)
+{
+    uint32_t far = w->t->port[slot].peer;
+    if (far >= w->t->num && tele_health(w->tele) != NULL)
+        far = health_peer(tele_health(w->tele), slot);
+    return far < w->t->num ? far : TELE_SLOT_NONE;
+}
+
+static void fill_node(const struct tele_view *w, struct spot *s)
+{
+    const struct fabric *f;
+    const struct node *n = known_node(w, s->guid, &f);
     if (n == NULL)
         return;
     s->name = fabric_desc(f, n);
@@ -104,20 +129,22 @@ static void fill_gone(const struct tele_view *w, struct spot *s)
     s->tier = or_null(n->tier, TIER_NONE);
 }
 
-static void fill_peer(const struct tele_view *w, const struct fabric *f, const struct port *p,
-                      const struct tele_port *tp, struct spot *s)
+static void fill_peer(const struct tele_view *w, uint32_t slot, struct spot *s)
 {
-    if (port_valid(p->peer)) {
-        const struct port *q = fabric_port(f, p->peer);
-        const struct node *m = fabric_node(f, q->node);
-        s->peer_space = (struct end_row){.guid = m->guid, .name = fabric_desc(f, m), .port = q->num};
-        s->kind = link_kinds[m->type == NODE_SWITCH && tp->of_switch];
-    } else if (tp->peer < w->t->num) { // where the cable led when it was last seen
-        const struct tele_port *q = &w->t->port[tp->peer];
-        const struct node *m = fabric_by_guid(f, q->node_guid);
+    const struct tele_port *tp = &w->t->port[slot];
+    const struct fabric *f = w->t->fabric;
+    uint32_t far = tele_far(w, slot);
+    if (far != TELE_SLOT_NONE) { // or where the cable led when it was last seen
+        const struct tele_port *q = &w->t->port[far];
+        const struct node *m = known_node(w, q->node_guid, &f);
         s->peer_space =
             (struct end_row){.guid = q->node_guid, .name = m ? fabric_desc(f, m) : "", .port = q->num};
         s->kind = link_kinds[q->of_switch && tp->of_switch];
+    } else if (f != NULL && tp->port < f->num_ports && port_valid(f->port[tp->port].peer)) {
+        const struct port *q = fabric_port(f, f->port[tp->port].peer);
+        const struct node *m = fabric_node(f, q->node);
+        s->peer_space = (struct end_row){.guid = m->guid, .name = fabric_desc(f, m), .port = q->num};
+        s->kind = link_kinds[m->type == NODE_SWITCH && tp->of_switch];
     } else {
         return;
     }
@@ -136,19 +163,10 @@ void spot_fill(const struct tele_view *w, uint32_t slot, struct spot *s)
                        .su = NO_INT,
                        .tier = NO_INT,
                        .gbps = tp->rate_mbps ? tp->rate_mbps / 1000.0 : (double)NAN};
-    if (f == NULL || tp->port == ID_NONE || tp->port >= f->num_ports) {
-        fill_gone(w, s);
-        return;
-    }
-    const struct port *p = &f->port[tp->port];
-    const struct node *n = fabric_node(f, p->node);
-    s->name = fabric_desc(f, n);
-    s->type = node_type_word(n->type);
-    s->role = node_role_name((enum node_role)n->role);
-    s->rail = or_null(p->rail != RAIL_NONE ? p->rail : n->rail, RAIL_NONE);
-    s->su = or_null(n->su, SU_NONE);
-    s->tier = or_null(n->tier, TIER_NONE);
-    fill_peer(w, f, p, tp, s);
+    fill_node(w, s);
+    if (f != NULL && tp->port < f->num_ports && f->port[tp->port].rail != RAIL_NONE)
+        s->rail = f->port[tp->port].rail;
+    fill_peer(w, slot, s);
 }
 
 const char *spot_text(const struct spot *s, char ret[PLACE_TEXT])

@@ -23,6 +23,8 @@ struct tele_view { // of this moment
 bool tele_view_of(struct request *r, struct tele_view *ret);
 bool tele_view_at(struct api *a, struct view *v, struct tele_view *ret); // false: there is none
 void tele_view_done(struct tele_view *w);
+// The slot of the cable's other end, now or when it was last seen; TELE_SLOT_NONE.
+uint32_t tele_far(const struct tele_view *w, uint32_t slot);
 int64_t tele_wall(const struct tele_view *w, int64_t loop_ns); // 0 stays 0
 // The worst active alarm about a port, NULL: none.
 const struct alarm *tele_alarm_of(struct tele_view *w, uint64_t guid, unsigned port);
