@@ -7,6 +7,7 @@
 detect: the health rules on labelled traces of 10^6 port-hours: recall of each kind of fault and severity (the worst cell's, as what is missed), links with good
 cables that are named bad enough to be cut off, time a port and sweep. out: remote write's requests encoded and their bytes on the wire, sweeps of 10 s of 65,536 ports x 20 counters; a page of /metrics, one shard of 16 of them.
 store: bytes, CPU and memory of keeping, time of reading; CPU, files in memory or in the system's cache.
+ask: the ports that stand out.
 No rival: bars are absolute.
 """
 import argparse
@@ -73,7 +74,14 @@ def store(table, seed):
         table.add("store, 100,000 ports: the day's end", r["day_end"], "s")
 
 
-ROWS = {"detect": detect, "out": out, "store": store}
+def ask(table, seed):
+    """The ports that stand out among 98,304 that have all counted something, from memory."""
+    r = program("../api/bench_top")
+    for by in ("held", "lost", "used", "xmit", "errors"):
+        table.add("top 20 of %d,%03d now, by %s: CPU" % (*divmod(r["ports"], 1000), by), r[by + "_ms"], "ms", bar=5)
+
+
+ROWS = {"detect": detect, "out": out, "store": store, "ask": ask}
 
 
 def main():
