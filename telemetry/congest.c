@@ -135,28 +135,29 @@ static int64_t read_at(const struct tele_table *t, uint32_t slot, enum tele_coun
     return t->at[(uint64_t)slot * TELE_GROUPS + tele_rows[k].group];
 }
 
-// A used share that the port itself does not tell is what the far end has received.
+static bool fresh(const struct tele_table *t, uint32_t slot, enum tele_counter k, float share, int64_t last)
+{
+    return !isnan(share) && read_at(t, slot, k) != last;
+}
+
+// Both ends tell the used share: what one sends the other receives. The one that tells it of the shorter time
+// is taken; a reading that others were missed before says what was on average.
 static void track_used(struct congest *c, const struct tele_table *t, const struct seen *seen, uint32_t slot)
 {
     struct congest_track *k = &c->track[slot];
     uint32_t peer = t->port[slot].peer;
-    int64_t at = read_at(t, slot, TELE_XMIT_DATA);
-    if (!isnan(seen[slot].xmit) && at != k->used_at) {
-        push(k->used, &k->num_used, seen[slot].xmit);
-        k->used_at = at;
+    bool near = fresh(t, slot, TELE_XMIT_DATA, seen[slot].xmit, k->used_at);
+    bool far = peer < t->num && fresh(t, peer, TELE_RCV_DATA, seen[peer].rcv, k->far_at);
+    if (near && far)
+        near = tele_interval(t, slot, TELE_XMIT_DATA) <= tele_interval(t, peer, TELE_RCV_DATA) * 3 / 2;
+    if (near || far) {
+        push(k->used, &k->num_used, near ? seen[slot].xmit : seen[peer].rcv);
         k->used_age = 0;
-        return;
+    } else {
+        age(&k->used_age, &k->num_used, c->o.grace);
     }
-    if (peer < t->num && !isnan(seen[peer].rcv)) {
-        at = read_at(t, peer, TELE_RCV_DATA);
-        if (at != k->far_at) {
-            push(k->used, &k->num_used, seen[peer].rcv);
-            k->far_at = at;
-            k->used_age = 0;
-            return;
-        }
-    }
-    age(&k->used_age, &k->num_used, c->o.grace);
+    k->used_at = read_at(t, slot, TELE_XMIT_DATA);
+    k->far_at = peer < t->num ? read_at(t, peer, TELE_RCV_DATA) : k->far_at;
 }
 
 static void track_port(struct congest *c, const struct tele_table *t, const struct seen *seen, uint32_t slot)

@@ -17,6 +17,7 @@
 #define CLEAR 0.6        // share of its members' waits that a tree must explain
 #define NOTABLE 0.01     // of all lost bandwidth: what explains less is not looked at
 #define UNCLEAR_FROM 0.1 // … and waits that nothing explains are shown from
+#define BELIEVED 0.2     // of its link's rate: lost for the sake of a root that was not read
 #define BALANCED 0.5     // of a full port's bytes come from ports that wait, else it is no root
 #define SPARE 0.5        // of its use: siblings that carry less could have taken a part
 #define KEEP 1.1         // a root that was one is kept against one that is hardly better
@@ -440,12 +441,14 @@ static struct candidate *best_of(const struct congest *c, struct candidate *x, u
     return best;
 }
 
-// Waits that nothing explains are worth a line when they are many.
+// Waits that nothing explains are worth a line when they are many; a root that was not read is believed when
+// what waits for it is more than bursts here and there.
 static bool worth_showing(const struct congest *c, const struct congest_tree *t)
 {
+    double least = t->root_read ? c->o.held_on : BELIEVED;
     if (t->kind == CONGEST_UNCLEAR)
         return t->share >= UNCLEAR_FROM;
-    return t->share >= NOTABLE && t->lost_bps >= c->o.held_on * tele_capacity(c->t, t->root);
+    return t->share >= NOTABLE && t->lost_bps >= least * tele_capacity(c->t, t->root);
 }
 
 uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)

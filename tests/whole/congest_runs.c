@@ -741,6 +741,20 @@ static void show(struct run *r, const struct sim_flow_root *root, unsigned n)
                t[i]->root_read ? "" : " unread", t[i]->missed ? " missed" : "");
 }
 
+static bool is_port(const struct run *r, uint32_t slot, const struct sim_flow_root *root)
+{
+    return r->t.port[slot].node_guid == root->node_guid && r->t.port[slot].num == root->port;
+}
+
+// Its root, or one of those that it names as full beside it.
+static bool names(const struct run *r, const struct congest_tree *t, const struct sim_flow_root *root)
+{
+    bool yes = is_port(r, t->root, root);
+    for (uint32_t i = 0; i < t->num_beside; i++)
+        yes |= is_port(r, t->beside[i], root);
+    return yes;
+}
+
 static void judge(struct run *r, enum runs_scenario s)
 {
     struct sim_flow_root root[64];
@@ -762,17 +776,10 @@ static void judge(struct run *r, enum runs_scenario s)
         r->ret->came_off = n == 0 || root[0].lost_bps < 0.1 * rate;
         r->ret->right = !best;
     } else {
-        r->ret->came_off = n > 0 && kind_fits(s, &root[0]) && root[0].lost_bps >= 0.1 * rate;
+        r->ret->came_off = n > 0 && kind_fits(s, &root[0]) && root[0].lost_bps >= 0.2 * rate;
         r->ret->want = n ? kind_wanted(&root[0]) : CONGEST_UNCLEAR;
         for (unsigned i = 0; i < n && best; i++) // of equal ones any
-            if (root[i].lost_bps >= 0.3 * root[0].lost_bps &&
-                r->t.port[best->root].node_guid == root[i].node_guid &&
-                r->t.port[best->root].num == root[i].port)
-                r->ret->right = true;
-        for (unsigned i = 0; best && i < best->num_beside; i++)
-            if (r->t.port[best->beside[i]].node_guid == root[0].node_guid &&
-                r->t.port[best->beside[i]].num == root[0].port)
-                r->ret->right = true;
+            r->ret->right |= root[i].lost_bps >= 0.3 * root[0].lost_bps && names(r, best, &root[i]);
     }
     if (runs_verbose && r->ret->came_off && !r->ret->right)
         show(r, root, n);
