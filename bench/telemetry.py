@@ -8,6 +8,7 @@ detect: the health rules on labelled traces of 10^6 port-hours: recall of each k
 cables that are named bad enough to be cut off, time a port and sweep. out: remote write's requests encoded and their bytes on the wire, sweeps of 10 s of 65,536 ports x 20 counters; a page of /metrics, one shard of 16 of them.
 store: bytes, CPU and memory of keeping, time of reading; CPU, files in memory or in the system's cache.
 ask: the ports that stand out.
+congest: roots of congestion on 100 random fabrics of each kind, as the simulation of credits sees them, with 30 % of the counters missing or late.
 No rival: bars are absolute.
 """
 import argparse
@@ -81,7 +82,19 @@ def ask(table, seed):
         table.add("top 20 of %d,%03d now, by %s: CPU" % (*divmod(r["ports"], 1000), by), r[by + "_ms"], "ms", bar=5)
 
 
-ROWS = {"detect": detect, "out": out, "store": store, "ask": ask}
+def congest(table, seed):
+    bench = "../tests/whole/bench_congest"
+    for c in program(bench, "--mixed", "--json", "--seed", 100 + seed):
+        note("  %-22s %3d fabrics, right %3d, kind right %3d" % (c["scenario"], c["runs"], c["right"], c["kind"]))
+        none = c["scenario"] == "none"
+        table.add("congestion, %s: %s" % (c["scenario"], "a root is named" if none else "root port not found"), 1 - c["right"] / c["runs"], "of 1",
+                  bar=0.02 if none else 0.05)
+    for c in program(bench, "--speed", "ft3-64-16", "--json"):
+        table.add("congestion: a sweep of %d ports, %d wait: at first" % (c["ports"], c["held"]), c["first_ms"], "ms")
+        table.add("congestion: then", c["then_ms"], "ms")
+
+
+ROWS = {"detect": detect, "congest": congest, "out": out, "store": store, "ask": ask}
 
 
 def main():
