@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/tele.h"
+#include "lib/guid.h"
 #include "lib/xalloc.h"
 
 #define MEMBERS_MAX 200 // of one tree in an answer
@@ -292,6 +293,29 @@ static void fill_members(const struct tele_view *w, const struct congest_tree *t
     s->row->cycle = (struct items){s->cycle, t->num_cycle};
 }
 
+// As it may be pasted into a shell: a name is what a device says, and may be anything.
+static const char *shell_name(const struct end_row *end, char buf[PLACE_TEXT])
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/ -";
+    const char *s = end->name;
+    if (s[0] == 0 || strspn(s, plain) != strlen(s) || strlen(s) > 100)
+        snprintf(buf, PLACE_TEXT, GUID_FMT, GUID_ARG(end->guid));
+    else
+        snprintf(buf, PLACE_TEXT, strchr(s, ' ') != NULL ? "'%s'" : "%s", s);
+    return buf;
+}
+
+static void fill_command(const struct spot *root, struct tree_space *s)
+{
+    struct end_row end = {.guid = root->guid, .name = root->name};
+    char name[PLACE_TEXT];
+    if (root->peer != NULL && root->kind == link_kinds[0])
+        snprintf(s->command, sizeof(s->command), "weft node %s", shell_name(&root->peer_space, name));
+    else
+        snprintf(s->command, sizeof(s->command), "weft counters %s/%lld", shell_name(&end, name),
+                 (long long)root->port);
+}
+
 static void fill_tree(struct tele_view *w, const struct congest_tree *t, struct tree_row *row,
                       struct tree_space *s)
 {
@@ -319,14 +343,7 @@ static void fill_tree(struct tele_view *w, const struct congest_tree *t, struct 
                              .adapters = t->num_adapters,
                              .alarm = NO_INT};
     const struct spot *far = &s->root.spot;
-    bool host = far->peer != NULL && far->kind == link_kinds[0];
-    if (host)
-        snprintf(s->command, sizeof(s->command), "weft node %s%s%s",
-                 strpbrk(far->peer_space.name, " '\"") ? "'" : "", far->peer_space.name,
-                 strpbrk(far->peer_space.name, " '\"") ? "'" : "");
-    else
-        snprintf(s->command, sizeof(s->command), "weft counters '%.200s[%lld]'", far->name,
-                 (long long)far->port);
+    fill_command(far, s);
     row->command = s->command;
     if (t->second_root != TELE_SLOT_NONE) {
         fill_root(w, t->second_root, &s->second);

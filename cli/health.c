@@ -152,10 +152,11 @@ static void next_line(struct out *o, json_t *first, long long proposed)
         out_printf(o, "next: weft isolate");
     else if (js_int(first, "alarm") > 0)
         out_printf(o, "next: weft alarm show %lld", js_int(first, "alarm"));
-    else if (first != NULL && js_str(first, "a.name")[0] != 0)
-        out_printf(o, "next: weft counters '%s/%lld' --since 2h --counter all", js_str(first, "a.name"),
-                   js_int(first, "a.port"));
-    else
+    else if (json_is_object(json_object_get(first, "a"))) {
+        char *port = tele_shell_port(json_object_get(first, "a"));
+        out_printf(o, "next: weft counters %s --since 2h --counter all", port);
+        free(port);
+    } else
         return;
     out_newline(o);
 }

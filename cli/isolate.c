@@ -76,9 +76,11 @@ static void last_line(struct cli *c, json_t *items)
         return;
     out_printf(&c->out, "%lld isolated, %zu proposed, at most %lld.", js_int(fabric, "telemetry.isolated"),
                proposed, js_int(fabric, "telemetry.isolation_cap"));
-    if (first != NULL)
-        out_printf(&c->out, "  next: weft isolate '%s/%lld' --dry-run", js_str(first, "a.name"),
-                   js_int(first, "a.port"));
+    if (first != NULL) {
+        char *port = tele_shell_port(json_object_get(first, "a"));
+        out_printf(&c->out, "  next: weft isolate %s --dry-run", port);
+        free(port);
+    }
     out_newline(&c->out);
     json_decref(fabric);
 }

@@ -82,6 +82,15 @@ int tele_words(struct cli *c, char **ret_place, char **ret_focus)
     return rc;
 }
 
+char *tele_shell_port(json_t *end)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/ -";
+    const char *name = js_str(end, "name");
+    if (name[0] == 0 || strspn(name, plain) != strlen(name))
+        return xasprintf("%s/%lld", js_str(end, "guid"), js_int(end, "port"));
+    return xasprintf(strchr(name, ' ') != NULL ? "'%s/%lld'" : "%s/%lld", name, js_int(end, "port"));
+}
+
 int tele_since(struct cli *c)
 {
     static const char *const name[] = {"since", "until"};

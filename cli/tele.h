@@ -13,6 +13,8 @@ int tele_words(struct cli *c, char **ret_place, char **ret_focus);
 bool tele_is_host(struct cli *c, const char *word);
 // --focus and the words as one focus; NULL: none. The caller's.
 char *tele_focus(struct cli *c);
+// An end {name, port, guid} as a word for a shell: a name is what a device says. The caller's.
+char *tele_shell_port(json_t *end);
 // --since and --until are times or ages, not the ids that they may be of events.
 int tele_since(struct cli *c);
 // "12 min" since a time as the API writes it.
