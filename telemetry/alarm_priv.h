@@ -68,6 +68,7 @@ struct alarms {
     bool full; // W07 stands
     struct silence_rec *silence;
     uint32_t num_silences;
+    int64_t looked; // loop time: what they cover was looked up
     // caches for readers
     bool list_stale;
     struct alarm *list;

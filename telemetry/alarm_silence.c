@@ -100,6 +100,7 @@ void alarm_silence_find(struct alarms *a, struct alarm_rec *r)
 
 static void look_at_all(struct alarms *a)
 {
+    a->looked = alarms_now(a);
     for (int pass = 0; pass < 2; pass++) { // members before their groups
         for (struct alarm_rec *r = a->first; r; r = r->next) {
             uint64_t before = r->v.silence;
@@ -222,6 +223,9 @@ int64_t alarm_silences_tick(struct alarms *a)
         next = alarms_now(a) + wait < next ? alarms_now(a) + wait : next;
         i++;
     }
+    // Names come and go: what a focus covers is another thing then.
+    if (a->num_silences && alarms_now(a) - a->looked >= 60 * MONO_S)
+        look_at_all(a);
     return next;
 }
 

@@ -323,6 +323,15 @@ void health_feed(struct health *h, const struct tele_table *t, int64_t now)
         h->swept = now;
 }
 
+void health_pair(struct health *h, uint32_t a, uint32_t b)
+{
+    if (a == b)
+        return;
+    grow(h, (a > b ? a : b) + 1);
+    if (h->port[a].mate == TELE_SLOT_NONE && h->port[b].mate == TELE_SLOT_NONE)
+        take_peer(h, a, b);
+}
+
 void health_link(struct health *h, uint32_t slot, bool up, int64_t now)
 {
     grow(h, slot + 1);

@@ -58,6 +58,9 @@ void health_feed(struct health *h, const struct tele_table *t, int64_t now);
 // a module's temperature in degrees C (NAN: no source).
 // By either slot, also again and again. Links that are never told go by the table's `up`, once they were up.
 void health_link(struct health *h, uint32_t slot, bool up, int64_t now);
+// The two are meant to be one link: of one that has not been up since the start the table does not say so. No
+// effect where an end has been seen with a peer.
+void health_pair(struct health *h, uint32_t a, uint32_t b);
 void health_module(struct health *h, uint32_t slot, double celsius, int64_t now);
 // The link is meant to be there no more, or another cable is known to be in its place: all that was known of
 // it goes, what stands is cleared.

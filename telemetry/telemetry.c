@@ -372,6 +372,7 @@ static void tell_links(struct tele *t)
         uint32_t a = agents_slot(t, k->node[p->node.i].guid, p->num, k->node[p->node.i].num_ports);
         uint32_t z = agents_slot(t, k->node[q->node.i].guid, q->num, k->node[q->node.i].num_ports);
         const struct tele_port *x = &t->table.port[a];
+        health_pair(t->health, a, z);
         health_link(t->health, a, x->port != ID_NONE && x->peer == z && x->up, now);
         t->meant[a] = t->meant[z] = 3;
     }

@@ -94,9 +94,12 @@ BED(down_from_the_start, 1, 400000)
 {
     b->t.port[0].up = b->t.port[1].up = false;
     b->t.port[0].peer = b->t.port[1].peer = TELE_SLOT_NONE;
-    health_link(b->h, 0, false, b->now);
+    health_pair(b->h, 1, 0);
+    health_link(b->h, 1, false, b->now); // by whichever end
     pass(b, 20 * S);
     assert_int_equal(stands(b, "L01"), ALARM_MAJOR);
+    assert_int_equal(b->said[0].slot, 0);
+    assert_int_equal(health_peer(b->h, 0), 1);
     b->t.port[0].up = b->t.port[1].up = true;
     b->t.port[0].peer = 1;
     b->t.port[1].peer = 0;
