@@ -6,6 +6,7 @@
 //     config.c   option rows, defaults, what they mean to the parts
 //     fab.c      one managed fabric: transport, engine, manager; opened again when its port fails
 //     tele.c     a fabric's counters: history, collector
+//     watch.c    what goes wrong with it beside: the manager's findings and events as alarms, isolation
 //     dump.c     fabrics and tables in other programs' forms
 //     out.c      what goes to others: remote write, notifications
 //     once.c     --once: bring up, print JSON, exit
