@@ -156,6 +156,18 @@ static bool lasts(struct alarm_watch *w, const char *rule, const char *subject, 
 
 // --- findings ---
 
+// Findings name what has no name of its own, or more than one, with its GUID: "spine-1 (0x…)".
+static uint64_t guid_in(const char *where)
+{
+    char text[GUID_STR_SIZE] = "";
+    uint64_t guid = 0;
+    const char *at = strstr(where, "0x");
+    if (!at || strlen(at) < GUID_STR_SIZE - 2)
+        return 0;
+    memcpy(text, at, GUID_STR_SIZE - 2);
+    return guid_parse(text, &guid) == 0 ? guid : 0;
+}
+
 static void raise_finding(struct alarm_watch *w, const struct finding *f, int64_t now)
 {
     struct alarm_source src;
@@ -174,6 +186,7 @@ static void raise_finding(struct alarm_watch *w, const struct finding *f, int64_
                                              .reason = reason,
                                              .group = f->code,
                                              .group_place = f->code,
+                                             .node_guid = {guid_in(f->where)},
                                              .source = ALARM_BY_WATCH});
 }
 

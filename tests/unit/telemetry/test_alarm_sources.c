@@ -99,7 +99,8 @@ static void findings_stand_while_they_are_found(void **state)
     struct fix *f = *state;
     findings_add(&f->findings, FINDING_ERROR, "duplicate-guid", "leaf-1[3]", "two devices have one GUID");
     findings_add(&f->findings, FINDING_WARNING, "peer-silent", "leaf-1[4]", "does not answer");
-    findings_add(&f->findings, FINDING_ERROR, "peer-silent", "spine-2", "does not answer");
+    findings_add(&f->findings, FINDING_ERROR, "peer-silent", "spine-2 (0x0008f10400400008)",
+                 "does not answer");
     findings_add(&f->findings, FINDING_WARNING, "rail-miscabled", "gpu-1 mlx5_3", "is on rail 5");
     findings_add(&f->findings, FINDING_INFO, "no-description", "0x1", "says nothing");
     findings_add(&f->findings, FINDING_INFO, "blueprint-missing", "", "3 are away");
@@ -109,6 +110,8 @@ static void findings_stand_while_they_are_found(void **state)
     assert_string_equal(find(f, "S04", "")->reason, "two devices have one GUID");
     assert_int_equal(find(f, "S05", "leaf-1[4]")->severity, ALARM_MINOR);
     assert_int_equal(find(f, "S05", "spine-2")->severity, ALARM_MAJOR);
+    assert_true(find(f, "S05", "spine-2")->node_guid[0] == 0x0008f10400400008); // what silences look at
+    assert_true(find(f, "S05", "leaf-1[4]")->node_guid[0] == 0);
     assert_null(find(f, "S06", "")); // for a minute first
     look(f, 60 * S);
     assert_non_null(find(f, "S06", "gpu-1 mlx5_3"));
