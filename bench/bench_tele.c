@@ -228,11 +228,18 @@ int main(int argc, char **argv)
             series_flush(s); // virtual time does not wait for it
     }
     look(&b, t, s, &to);
+    const struct fabric *again = builder_seal(builder_from(f), 3, NULL);
+    tele_blueprint(t, f);
+    tele_fabric(t, f, NULL, NULL);
+    began = thread_cpu_ns();
+    tele_fabric(t, again, NULL, NULL);
+    printf("takes another snapshot in %.1f ms\n", (double)(thread_cpu_ns() - began) / 1e6);
     print(&from, &to, (double)o.interval_ns, sweeps);
     mad_engine_free(eng);
     tele_free(t);
     series_close(s);
     fabric_unref(f);
+    fabric_unref(again);
     loop_free(b.l);
     return 0;
 }

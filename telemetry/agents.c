@@ -78,16 +78,20 @@ static uint8_t lanes_of(uint8_t width)
     return 0;
 }
 
-uint32_t agents_slot(struct tele *t, uint64_t guid, uint8_t num, uint8_t num_ports)
+static uint32_t slot_of(struct tele *t, const struct tele_node *n, uint8_t num)
 {
-    struct tele_node *n = tele_node_add(&t->table, guid, num_ports);
     uint32_t slot = n->slot[num];
     if (slot != TELE_SLOT_NONE)
         return slot;
-    slot = t->series != NULL ? series_id(t->series, guid, num) : t->table.num;
-    tele_slot_set(&t->table, slot, guid, num);
+    slot = t->series != NULL ? series_id(t->series, n->guid, num) : t->table.num;
+    tele_slot_set(&t->table, slot, n->guid, num);
     agents_slots(t);
     return slot;
+}
+
+uint32_t agents_slot(struct tele *t, uint64_t guid, uint8_t num, uint8_t num_ports)
+{
+    return slot_of(t, tele_node_add(&t->table, guid, num_ports), num);
 }
 
 static void slot_take(struct tele *t, const struct fabric *f, uint32_t slot, uint32_t port)
@@ -128,13 +132,13 @@ static void take_node(struct tele *t, const struct fabric *f, const struct node 
     bool sw = n->type == NODE_SWITCH;
     const struct port *zero = sw ? &f->port[n->first_port] : NULL;
     uint32_t agent = TELE_SLOT_NONE;
+    struct tele_node *tn = tele_node_add(&t->table, n->guid, n->num_ports); // no other is added meanwhile
     for (unsigned num = 1; num <= n->num_ports; num++) {
         uint32_t i = n->first_port + num - node_first_num(n);
         const struct port *p = &f->port[i];
         if (!has_cable(p))
             continue;
-        uint32_t slot = agents_slot(t, n->guid, (uint8_t)num, n->num_ports);
-        struct tele_node *tn = tele_node_find(&t->table, n->guid);
+        uint32_t slot = slot_of(t, tn, (uint8_t)num);
         slot_take(t, f, slot, i);
         port_slot[i] = slot;
         agent = sw ? tn->agent : t->slot_agent[slot];

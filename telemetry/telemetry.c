@@ -76,6 +76,7 @@ void tele_free(struct tele *t)
     health_free(t->health);
     congest_free(t->congest);
     tele_modules_free(t->modules);
+    free(t->link);
     fabric_unref(t->table.fabric);
     fabric_unref(t->known);
     tables_unref(t->tables);
@@ -357,20 +358,35 @@ static void errors_tick(void *arg)
 
 // --- the fabric ---
 
+// The blueprint's links by slot: they change seldom, and are told with each snapshot.
+static void find_links(struct tele *t)
+{
+    const struct fabric *k = t->known;
+    free(t->link);
+    t->link = k != NULL ? xcalloc(k->num_links + 1ull, sizeof(*t->link)) : NULL;
+    t->num_links = 0;
+    for (uint32_t i = 0; k != NULL && i < k->num_ports; i++) {
+        const struct port *p = &k->port[i], *q;
+        if (!port_valid(p->peer) || p->num == 0 || p->peer.i < i || t->num_links == k->num_links)
+            continue;
+        q = fabric_port(k, p->peer);
+        const struct node *n = fabric_node(k, p->node), *m = fabric_node(k, q->node);
+        t->link[t->num_links++] = (struct tele_link){agents_slot(t, n->guid, p->num, n->num_ports),
+                                                     agents_slot(t, m->guid, q->num, m->num_ports)};
+    }
+    t->links_stale = false;
+}
+
 // Every link of the blueprint: whether it is there as it is meant to be.
 static void tell_links(struct tele *t)
 {
-    const struct fabric *k = t->known;
     int64_t now = loop_now(t->loop).ns;
+    if (t->links_stale)
+        find_links(t);
     for (uint32_t i = 0; i < t->table.num; i++)
         t->meant[i] &= 1;
-    for (uint32_t i = 0; k != NULL && i < k->num_ports; i++) {
-        const struct port *p = &k->port[i], *q;
-        if (!port_valid(p->peer) || p->num == 0 || p->peer.i < i)
-            continue;
-        q = fabric_port(k, p->peer);
-        uint32_t a = agents_slot(t, k->node[p->node.i].guid, p->num, k->node[p->node.i].num_ports);
-        uint32_t z = agents_slot(t, k->node[q->node.i].guid, q->num, k->node[q->node.i].num_ports);
+    for (uint32_t i = 0; i < t->num_links; i++) {
+        uint32_t a = t->link[i].a, z = t->link[i].z;
         const struct tele_port *x = &t->table.port[a];
         health_pair(t->health, a, z);
         health_link(t->health, a, x->port != ID_NONE && x->peer == z && x->up, now);
@@ -390,6 +406,7 @@ void tele_blueprint(struct tele *t, const struct fabric *known)
         return;
     t->known = known ? fabric_ref(known) : NULL;
     fabric_unref(old);
+    t->links_stale = true;
     t->links_due = true;
 }
 

@@ -110,7 +110,12 @@ struct tele {
     const struct fabric_tables *tables;
     const struct fabric_groups *groups;
     const struct fabric *known; // the blueprint
-    uint8_t *meant;             // [slot] health was told of this link
+    struct tele_link {
+        uint32_t a, z;
+    } * link; // of the blueprint, by slot
+    uint32_t num_links;
+    bool links_stale; // there is another blueprint
+    uint8_t *meant;   // [slot] health was told of this link
     struct health *health;
     struct congest *congest;
     struct tele_modules *modules; // NULL: no source
