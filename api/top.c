@@ -315,20 +315,30 @@ static const char *most_of(const struct tele_table *t, uint32_t slot)
 static void put(struct list *l, struct tele_view *w, const struct top_ask *ask, const struct top_one *one,
                 int64_t rank, int64_t at)
 {
-    struct top_row row = {.rank = rank, .value = one->value, .by = by_name(ask), .alarm = NO_INT};
+    struct top_row row = {.rank = rank,
+                          .value = one->value,
+                          .by = by_name(ask),
+                          .alarm = NO_INT,
+                          .used = NAN,
+                          .rcv_used = NAN,
+                          .held = NAN,
+                          .lost_bps = NAN,
+                          .errors_per_hour = NAN};
     struct health_view hv;
     struct tele_use use;
     char unit[24];
 
     spot_fill(w, one->slot, &row.spot);
-    tele_use(w->t, one->slot, &use);
     row.unit = unit_of(ask, unit);
-    row.used = use.xmit_used;
-    row.rcv_used = use.rcv_used;
-    row.held = use.held;
-    row.lost_bps = use.lost_bps;
-    row.errors_per_hour = 3600 * counters_error_rate(w->t, one->slot);
-    row.most = ask->by == TOP_ERRORS ? most_of(w->t, one->slot) : NULL;
+    if (at == 0) { // of now, as the value is
+        tele_use(w->t, one->slot, &use);
+        row.used = use.xmit_used;
+        row.rcv_used = use.rcv_used;
+        row.held = use.held;
+        row.lost_bps = use.lost_bps;
+        row.errors_per_hour = 3600 * counters_error_rate(w->t, one->slot);
+        row.most = ask->by == TOP_ERRORS ? most_of(w->t, one->slot) : NULL;
+    }
     if (tele_health(w->tele) != NULL) {
         health_view(tele_health(w->tele), w->t, one->slot, &hv);
         row.health = health_state_name(hv.state);

@@ -489,13 +489,13 @@ static void show_top(struct cli *c, json_t *items)
     else
         snprintf(title + strlen(title), sizeof(title) - strlen(title), " (%s)", unit);
     fields[TOP_VALUE].title = title;
-    // What is a column of its own is not shown twice.
-    if (!args_has(&c->args, "since") && !args_has(&c->args, "until"))
-        for (size_t i = 0; fields[i].key; i++)
-            if (i != TOP_VALUE &&
-                (strcmp(fields[i].key, by) == 0 ||
-                 (strcmp(by, "lost") == 0 && strcmp(fields[i].key, "lost_bps") == 0) ||
-                 (strcmp(by, "errors") == 0 && strcmp(fields[i].key, "errors_per_hour") == 0)))
+    // What is a column of its own is not shown twice; what is of now, not over a time.
+    bool over = args_has(&c->args, "since") || args_has(&c->args, "until");
+    static const char *const now[] = {"used", "held", "lost_bps", "errors_per_hour"};
+    for (size_t i = 0; fields[i].key; i++)
+        for (size_t k = 0; i != TOP_VALUE && k < sizeof(now) / sizeof(now[0]); k++)
+            if (strcmp(fields[i].key, now[k]) == 0 &&
+                (over || (by[0] != 0 && strncmp(now[k], by, strlen(by)) == 0)))
                 fields[i].flags |= FIELD_WIDE;
     out_list(&c->out, fields, items);
     if (c->out.format == OUT_TABLE && first == NULL) {
