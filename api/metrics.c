@@ -133,11 +133,8 @@ static void copy_meaning(struct metrics_port *p, const struct tele_table *t, str
     p->health = HEALTH_UNKNOWN;
     if (h == NULL)
         return;
-    struct health_view hv;
-    health_view(h, t, p->slot, &hv);
-    p->health = (uint8_t)hv.state;
-    p->symbol_ber = hv.symbol_ber;
-    p->raw_ber = hv.raw_ber;
+    p->health = (uint8_t)health_state_at(h, t, p->slot);
+    health_ratios(h, p->slot, &p->symbol_ber, &p->raw_ber);
 }
 
 static void copy_slot(struct metrics_copy *c, const struct tele_table *t, struct health *h, uint32_t slot)
@@ -175,6 +172,8 @@ static bool copy_slice(struct metrics_part_of *x)
 static bool prepare(struct later *l)
 {
     struct metrics_job *m = (struct metrics_job *)l;
+    if ((m->classes & ~(1u << METRICS_OWN)) == 0) // weft's own is rendered already
+        m->at = m->n;
     if (m->at < m->n && copy_slice(&m->part[m->at]))
         m->at++;
     return m->at == m->n;

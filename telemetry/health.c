@@ -576,6 +576,19 @@ bool health_noted(const struct health *h, uint32_t slot)
     return slot < h->num && h->port[health_lower(h, slot)].link != NULL;
 }
 
+void health_ratios(const struct health *h, uint32_t slot, double *ret_symbol_ber, double *ret_raw_ber)
+{
+    struct health_view v = {.symbol_ber = NAN, .raw_ber = NAN};
+    if (slot < h->num) {
+        slot = health_lower(h, slot);
+        add_ratios(h, slot, &v);
+        if (h->port[slot].mate != TELE_SLOT_NONE)
+            add_ratios(h, h->port[slot].mate, &v);
+    }
+    *ret_symbol_ber = v.symbol_ber;
+    *ret_raw_ber = v.raw_ber;
+}
+
 enum health_state health_state_at(const struct health *h, const struct tele_table *t, uint32_t slot)
 {
     return slot < h->num && slot < t->num ? judge_view(h, t, health_lower(h, slot)).state : HEALTH_UNKNOWN;

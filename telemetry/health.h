@@ -80,6 +80,8 @@ void health_view(const struct health *h, const struct tele_table *t, uint32_t sl
 bool health_noted(const struct health *h, uint32_t slot);
 // Its state alone, without the words.
 enum health_state health_state_at(const struct health *h, const struct tele_table *t, uint32_t slot);
+// Its bit error ratios alone: the last estimates; NAN.
+void health_ratios(const struct health *h, uint32_t slot, double *ret_symbol_ber, double *ret_raw_ber);
 // Rules that stand on the link, worst first; at most `max`; returns how many. since: loop time.
 struct health_standing {
     const char *rule;
