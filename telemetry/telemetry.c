@@ -5,9 +5,9 @@
 // due: those that have not ended then are slow, and go on beside the next sweep. When a great part has not
 // (the way out is full, not the agents), the next sweep begins later, and that is counted.
 //
-// At the end of a sweep: ports that were not read say so and have no values that were due, then congestion,
-// health and history are fed, then `swept` is called. The error counters' rounds between sweeps have turns of
-// their own and feed health alone.
+// At the end of a sweep, a step a turn of the loop: ports that were not read say so and have no values that
+// were due, then congestion, health and history are fed, then `swept` is called. The error counters' rounds
+// between sweeps have turns of their own and feed health alone.
 #include "telemetry/telemetry_priv.h"
 
 #include <errno.h>
@@ -23,6 +23,7 @@
 
 static void sweep_tick(void *arg);
 static void errors_tick(void *arg);
+static void end_step(void *arg);
 
 // --- life ---
 
@@ -51,6 +52,7 @@ struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, st
     if (o->interval_ns > 0 && o->detail_interval_ns > o->interval_ns)
         t->details_every = (unsigned)(o->detail_interval_ns / o->interval_ns);
     loop_timer_init(&t->timer, l, "telemetry", sweep_tick, t);
+    loop_task_init(&t->end_task, "telemetry", end_step, t);
     loop_timer_init(&t->errors_timer, l, "telemetry", errors_tick, t);
     struct health_sink sink = {.arg = t, .raise = tell_health_raise, .clear = tell_health_clear};
     t->health = health_new(NULL, &sink);
@@ -65,6 +67,7 @@ void tele_free(struct tele *t)
         return;
     loop_timer_cancel(&t->timer);
     loop_timer_cancel(&t->errors_timer);
+    loop_unpost(t->loop, &t->end_task);
     while (t->vl != NULL) {
         struct vl_ask *v = t->vl;
         t->vl = v->next;
@@ -201,48 +204,77 @@ static int64_t wall(const struct tele *t)
     return loop_clock(t->loop) == LOOP_VIRTUAL ? t->wall_zero + loop_now(t->loop).ns : wall_now_ns();
 }
 
-static int64_t spent(int64_t from, uint64_t *sum)
+static void spent(int64_t from, uint64_t *sum)
 {
-    int64_t now = thread_cpu_ns();
-    *sum += (uint64_t)(now - from);
-    return now;
+    *sum += (uint64_t)(thread_cpu_ns() - from);
 }
 
-static void feed(struct tele *t)
+static void forget_fresh(struct tele *t)
 {
-    int64_t loop = loop_now(t->loop).ns, at = thread_cpu_ns();
-    congest_feed(t->congest, &t->table, t->tables, t->groups, loop);
-    at = spent(at, &t->st.congestion_ns);
-    health_feed(t->health, &t->table, loop);
-    at = spent(at, &t->st.health_ns);
-    tell_sweep(t);
-    t->st.last_wall_ns = wall(t);
-    at = thread_cpu_ns();
-    if (t->series != NULL)
-        series_sweep(t->series, t->st.last_wall_ns / MONO_MS, t->table.value, t->fresh, t->table.num);
-    spent(at, &t->st.history_ns);
-}
-
-static void sweep_end(struct tele *t)
-{
-    int64_t now = loop_now(t->loop).ns, began = thread_cpu_ns();
-    t->sweeping = false;
     for (uint32_t i = 0; i < t->table.num; i++)
-        settle_port(t, i);
-    count_ports(t);
+        t->fresh[i] = 0;
+}
+
+static void sweep_done(struct tele *t)
+{
+    forget_fresh(t);
     t->st.sweeps++;
-    t->st.last_ns = now - t->began;
-    feed(t);
-    memset(t->fresh, 0, t->table.num * sizeof(*t->fresh));
+    t->sweeping = false;
     keep_save(t, false);
-    t->st.since_ns += (uint64_t)(thread_cpu_ns() - began);
+    loop_timer_at(&t->timer, (mono_t){t->due});
     if (t->cb.swept != NULL)
         t->cb.swept(t->cb.arg);
 }
 
+// The end of a sweep, a step a turn of the loop: what else is due does not wait for all of it.
+static void end_step(void *arg)
+{
+    struct tele *t = arg;
+    int64_t loop = loop_now(t->loop).ns, at = thread_cpu_ns(), began = at;
+    enum end_step step = t->end++;
+    switch (step) {
+    case END_NONE:
+    case END_SETTLE:
+        for (uint32_t i = 0; i < t->table.num; i++)
+            settle_port(t, i);
+        count_ports(t);
+        break;
+    case END_CONGESTION:
+        congest_feed(t->congest, &t->table, t->tables, t->groups, loop);
+        spent(at, &t->st.congestion_ns);
+        break;
+    case END_HEALTH:
+        health_feed(t->health, &t->table, loop);
+        spent(at, &t->st.health_ns);
+        break;
+    case END_TELL:
+        tell_sweep(t);
+        break;
+    case END_HISTORY:
+        if (t->series != NULL)
+            series_sweep(t->series, t->st.last_wall_ns / MONO_MS, t->table.value, t->fresh, t->table.num);
+        spent(at, &t->st.history_ns);
+        t->end = END_NONE;
+        break;
+    }
+    t->st.since_ns += (uint64_t)(thread_cpu_ns() - began);
+    if (t->end == END_NONE)
+        sweep_done(t);
+    else
+        loop_post(t->loop, &t->end_task);
+}
+
+static void sweep_end(struct tele *t)
+{
+    t->st.last_ns = loop_now(t->loop).ns - t->began;
+    t->st.last_wall_ns = wall(t);
+    t->end = END_SETTLE;
+    loop_post(t->loop, &t->end_task);
+}
+
 static bool is_over(const struct tele *t)
 {
-    return t->sweeping && t->next == t->num_order && t->pending == 0;
+    return t->sweeping && t->end == END_NONE && t->next == t->num_order && t->pending == 0;
 }
 
 // The next sweep is due and this one has not ended.
@@ -274,14 +306,14 @@ static void sweep_tick(void *arg)
         t->st.late += t->sweep > 0 && now - t->due > t->o.interval_ns / 20;
         sweep_begin(t, now);
     }
-    if (t->sweeping) {
+    if (t->sweeping && t->end == END_NONE) {
         begin_those_due(t, now);
         if (now >= t->due)
             overdue(t);
         if (is_over(t))
             sweep_end(t);
     }
-    if (!t->active)
+    if (!t->active || t->end != END_NONE) // its end arms the timer again
         return;
     if (t->sweeping && (t->next < t->num_order || now >= t->due))
         loop_timer_after(&t->timer, step(t));
@@ -443,6 +475,9 @@ static void stop(struct tele *t)
 {
     t->active = t->sweeping = false;
     t->pending = 0;
+    t->end = END_NONE;
+    loop_unpost(t->loop, &t->end_task);
+    forget_fresh(t);
     for (uint32_t i = 0; i < t->num_agents; i++)
         t->agent[i].waited = t->agent[i].wanted = false;
     loop_timer_cancel(&t->timer);

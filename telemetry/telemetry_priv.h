@@ -127,6 +127,15 @@ struct tele {
 
     // the running sweep, or the last one
     bool active, sweeping;
+    enum end_step { // what comes next at the end of a sweep
+        END_NONE,
+        END_SETTLE,
+        END_CONGESTION,
+        END_HEALTH,
+        END_TELL,
+        END_HISTORY,
+    } end;
+    struct loop_task end_task;
     struct loop_timer timer;
     uint64_t sweep;
     int64_t began, due;     // loop time; due: of the next one
