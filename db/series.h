@@ -3,11 +3,11 @@
 // one hour a year; each file is dropped by unlink at its own age, or the oldest first when all are above a
 // size. What a counter means is not known here: a series is a port, a column a counter, a value 64 bits.
 //
-// One store a fabric, in a folder of its own under the state directory (telemetry/<fabric>/). One writer
-// thread owns the connections that write. A sweep is one commit to the head journal (durable against kill -9
-// when series_flush() or the next sweep's report says so); full groups of 64 series x 60 sweeps become chunks
-// (delta, varint, zero runs, zstd), a sixtieth of the groups a sweep. Readers have their own read-only
-// connections and belong to one thread each.
+// One store a fabric, in a folder of its own under the state directory (telemetry/<fabric>/), locked against
+// a second one. One writer thread owns the connections that write. A sweep is one commit (durable against
+// kill -9 when series_flush() has returned 0); 60 sweeps of 512 series become a chunk, a sixtieth of the
+// series a sweep. Readers have their own read-only connections, see all that is committed, and belong to one
+// thread each.
 //
 // A damaged file is set aside and costs what it held; a newer schema is refused; a full disk or an I/O error
 // pauses history, is told once, and ends by itself when writing works again: collection never waits.
@@ -57,7 +57,7 @@ uint32_t series_num(const struct series *s);
 void series_key(const struct series *s, uint32_t i, uint64_t *ret_guid, uint8_t *ret_port);
 
 // A sweep: value[i * columns + c] of series 0..num-1, have[i] bit c: it was read in this sweep (else it is
-// absent, not zero). Copied, encoded on the caller's thread or the writer's; O(num). at_ms: wall clock. When
+// absent, not zero). Copied; all else is the writer's. at_ms: wall clock. When
 // it is not later than the last one (a step back) the sweep is kept under the next free millisecond after the
 // last, until the clock has caught up, or, after a step of more than an hour, in a new era: what overlaps is
 // read in the order of writing. Never blocks: while the writer is behind by more than a few sweeps, sweeps
@@ -65,7 +65,8 @@ void series_key(const struct series *s, uint32_t i, uint64_t *ret_guid, uint8_t 
 void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const uint64_t *have, uint32_t num);
 
 struct series_health {
-    int status;                // 0, or the negative errno of the failure that lasts: history pauses
+    int status;                // 0, or the negative errno of the failure that lasts: sweeps are left out, or
+                               // (left_out stands) minutes, hours, chunks wait
     char text[200];            // what fails, for people
     uint64_t sweeps, left_out; // written, and left out, since the start
     int64_t last_commit_ns, max_commit_ns, cpu_ns; // writer thread

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// For db/ only: the telemetry store. File map: series.c (open, series, the copy of a sweep, health),
-// series_head.c, series_chunk.c (bytes of
-// a head row and of a chunk; pure), series_file.c (one file of a tier: schema,
-// checks, statements), series_writer.c (the thread: commits, chunks), series_tier.c (minute and hour from
-// raw), series_reader.c (queries).
+// For db/ only: the telemetry store. File map, writing: series.c (open, series, the copy of a sweep, health),
+// series_writer.c (the thread), series_out.c (a tier's files: commits, chunks), series_tier.c (minute and
+// hour from what was written below), series_keep.c (what goes when). Bytes: series_head.c, series_chunk.c
+// (pure), series_bytes.h. Files: series_file.c (names, schema, keys, statements), series_check.c. Reading:
+// series_source.c (which files), series_block.c (values of a block), series_reader.c (points), series_rate.c
+// (rates of groups, rises), series_scan.c (behind a cursor).
 //
 // Files: raw-YYYYMMDD.db, min-YYYYMMDD.db, hour-YYYYMM.db (UTC), all of one schema. Sweeps have numbers (seq)
 // that rise in the order of writing, over all raw files, with a gap at each start. Series i is number i % 512
