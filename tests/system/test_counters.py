@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counters on ibsim: what perfquery and ibqueryerrors read of the same devices is what weft says, while values are put into them (ibsim's
 PerformanceSet) and cleared in between (perfquery -R)."""
+import json
+import os
 import random
 import re
+import subprocess
 
 import pytest
 
@@ -136,6 +139,20 @@ def test_ibqueryerrors_finds_the_same_ports(site):
     ours = {((g + p, p) if g in cas else (g, p)): v for (g, p), v in ours.items()}
     assert said == ours
     assert len(ours) >= 12
+
+
+@pytest.mark.skipif(not os.access(os.environ.get("WEFT", ""), os.X_OK), reason="no program in $WEFT")
+def test_the_command_says_the_same(site):
+    """weft counters of a port: perfquery's errors again."""
+    place = places(site, 12, seed=1)[0]
+    r = subprocess.run([os.environ["WEFT"], "--socket", site.weftd.socket, "counters", f"{place[0]}/{place[1]}", "-o", "json"],
+                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=rig.DEADLINE)
+    assert r.returncode in (0, 1), r.stderr
+    said, rows = site.perfquery(place), json.loads(r.stdout)
+    row = rows["items"][0] if "items" in rows else rows
+    assert (row["name"], row["port"]) == place
+    for name in ERRORS:
+        assert row["value"][site.name_of[name.lower()]] == said[name.lower()], name
 
 
 def test_clears_by_others(site):
