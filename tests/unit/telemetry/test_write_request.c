@@ -296,8 +296,10 @@ static void label_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_series), cmocka_unit_test(many_series), cmocka_unit_test(one_time),
-        cmocka_unit_test(nothing),    cmocka_unit_test(label_names),
+        cmocka_unit_test(one_series),
+        cmocka_unit_test(many_series),
+        cmocka_unit_test(nothing),
+        cmocka_unit_test(label_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
