@@ -25,7 +25,7 @@ static bool one(enum runs_scenario s, enum runs_missing m, bool live, uint64_t s
     t->degraded += r.degraded;
     t->waiting += r.held > 0;
     t->feed_ns = r.feed_ns > t->feed_ns ? r.feed_ns : t->feed_ns;
-    if (runs_verbose && !r.right)
+    if (runs_verbose && (!r.right || r.got != r.want))
         printf("  %s, %s%s, seed %llu: %s; %u ports, %u held; want %s got %s\n", runs_scenario_name(s),
                runs_missing_name(m), live ? ", live" : "", (unsigned long long)seed, r.text, r.ports, r.held,
                congest_kind_name(r.want), congest_kind_name(r.got));

@@ -84,7 +84,7 @@ def ask(table, seed):
 
 def congest(table, seed):
     bench = "../tests/whole/bench_congest"
-    for c in program(bench, "--mixed", "--json", "--seed", 100 + seed):
+    for c in program(bench, "--mixed", "--json", "--seed", 200 + seed):
         note("  %-22s %3d fabrics, right %3d, kind right %3d" % (c["scenario"], c["runs"], c["right"], c["kind"]))
         none = c["scenario"] == "none"
         table.add("congestion, %s: %s" % (c["scenario"], "a root is named" if none else "root port not found"), 1 - c["right"] / c["runs"], "of 1",

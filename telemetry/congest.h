@@ -59,7 +59,7 @@ struct congest_tree {
     uint32_t num_adapters; // host ports among members: senders that may be held up
     const uint32_t *cycle; // DEADLOCK: slots of the circle
     uint32_t num_cycle;
-    const uint32_t *beside; // slots of its siblings that are full too: the same cause, no trees of their own
+    const uint32_t *beside; // slots of its siblings that are full too, as far as is known: the same cause
     uint32_t num_beside;
 };
 

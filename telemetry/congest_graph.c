@@ -31,6 +31,7 @@
 #define FULL_QUEUE 50.0 // r^2 / 2 (1 - r) at 0.99
 #define SINGLE 0.95     // of a full port's bytes: from one cable only
 #define ROUNDS 8
+#define FEW 0.05 // of what waits upstream
 #define BURSTS 0.1F     // share of time that bursts alone may make a port wait
 #define USED 0.01F      // carries something
 #define PRIOR 0.02      // that a port of which nothing is known waits
@@ -99,8 +100,14 @@ struct feeder {
     double rate, part; // bytes/s; of these to the port, when they go where everybody's do
     bool waits, unknown;
     bool alike;  // its use is told, and it is no faster than the port
-    double free; // 1: it does not wait; 0: as much as no burst makes it
+    double free; // waits_little()
 };
+
+// 1: it does not wait; 0: no burst makes it wait so much.
+static double waits_little(const struct congest *c, double h)
+{
+    return fmin(1, fmax(0, (BURSTS - h) / (BURSTS - c->o.held_on)));
+}
 
 static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to, struct feeder *ret)
 {
@@ -121,7 +128,7 @@ static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to,
         (struct feeder){.rate = used * tele_capacity(c->t, in),
                         .waits = k->may_hold,
                         .unknown = isnan(k->h),
-                        .free = isnan(k->h) ? 1 : fmax(0, 1 - k->h / BURSTS),
+                        .free = isnan(k->h) ? 1 : waits_little(c, k->h),
                         .alike = !isnan(k->u) && tele_capacity(c->t, in) <= tele_capacity(c->t, to) * 1.05};
     ret->part = all > 0 ? ret->rate * here / all : 0;
     return here > 0;
@@ -460,6 +467,7 @@ static float fit_routes(struct congest *c, uint32_t v, uint32_t *mark)
                 continue;
             mark[p] = v;
             queue[tail++] = p;
+            g->v[v].all += g->v[p].counts;
             if (g->v[p].type != VERTEX_HELD || congest_switch_of(&c->routes, c->t, g->v[p].slot) == ID_NONE)
                 continue;
             all += g->v[p].lost;
@@ -496,11 +504,18 @@ static double fit_alone(const struct congest *c, const struct congest_vertex *x)
     return fmax(congest_pressure(used), may ? 0.2 * (double)used * (double)used : 0);
 }
 
-// What is sent more to is more likely to be what is waited for; a port that stands still may be.
-static double fit_traffic(const struct congest *c, const struct congest_vertex *x)
+// What is sent more to is more likely to be what is waited for. One that is sent nothing at all is only when
+// nothing moves before it either.
+static double fit_traffic(const struct congest *c, uint32_t v)
 {
-    float used = used_of(c, x);
-    return isnan(used) ? 0.3 : PRIOR + (double)used;
+    const struct congest_graph *g = &c->g;
+    float used = used_of(c, &g->v[v]);
+    bool stands = false;
+    for (uint32_t k = g->first_into[v]; k < g->first_into[v + 1]; k++) {
+        float before = used_of(c, &g->v[g->into[k]]);
+        stands |= isnan(before) || before <= STUCK_USED;
+    }
+    return isnan(used) ? 0.3 : (stands ? PRIOR : PRIOR / 10) + (double)used;
 }
 
 static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
@@ -515,13 +530,15 @@ static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
         const struct congest_vertex *y = &g->v[e->to];
         behind = fmax(behind, y->type == VERTEX_UNREAD ? y->behind : y->press);
     }
-    double own = fit_alone(c, x) * fit_traffic(c, x);
+    double own = fit_alone(c, x) * fit_traffic(c, v);
     if (x->mass < 0) { // the first time
         x->routes = fit_routes(c, v, mark);
         x->behind = (float)fmax(own, behind);
         x->fit = x->behind;
     } else {
-        x->fit = g->lost > 0 ? (float)(x->mass / g->lost) : 0;
+        // What explains next to nothing of what could be its own is not there: few causes are likelier than
+        // many.
+        x->fit = g->lost > 0 ? (float)(fmax(x->mass - FEW * x->all, 1e-6 * x->mass) / g->lost) : 0;
     }
     x->fit *= x->routes * x->routes;
     // What goes on behind it: as much as is pressed there.
@@ -597,7 +614,7 @@ static void finish_held(struct congest *c, struct congest_vertex *x)
     }
     // Full but for short waits: it is itself what others wait for. Nobody waits for an adapter.
     bool own = x->u >= c->o.full && congest_switch_of(&c->routes, c->t, x->slot) != ID_NONE;
-    x->self = own ? (float)fmax(0, 1 - x->h / BURSTS) : 0;
+    x->self = own ? (float)waits_little(c, x->h) : 0;
     share_out(c, x, x->h);
 }
 

@@ -91,6 +91,7 @@ struct congest_vertex {
     double mass, ends; // lost bytes/s of all ports that lead here; that end here
     float fed;         // UNREAD: used share by what waits for it, at least
     float behind;      // UNREAD: how likely something behind it, or itself, holds others up, at first
+    double all;        // UNREAD: lost bytes/s of all that wait upstream
     float routes;      // UNREAD: share of what waits upstream that leads here
     uint32_t edge, num_edges;
     uint32_t order; // those behind it have smaller ones

@@ -125,12 +125,13 @@ static uint8_t top_bit(uint8_t x)
 }
 
 // What both ends can, as far as they say; devices name widths that their connector does not have.
-static uint32_t best_mbps(const struct fabric *f, uint32_t port)
+static uint32_t best_mbps(const struct fabric *f, uint32_t port, bool wider)
 {
     const struct port_attrs *a = &f->port[port].a, *z = &f->port[f->port[port].peer.i].a;
     struct port_attrs best = *a;
     best.fdr10 = 0;
-    best.width_active = widest(a->width_supported & z->width_supported);
+    if (wider)
+        best.width_active = widest(a->width_supported & z->width_supported);
     best.speed_ext_active = top_bit(a->speed_ext_supported & z->speed_ext_supported);
     best.speed_active = top_bit(a->speed_supported & z->speed_supported);
     return port_rate_mbps(&best);
@@ -143,7 +144,7 @@ static bool is_slow(const struct fabric *f, uint32_t port)
         return false;
     const struct node *n = fabric_node(f, f->port[port].node), *peer = fabric_peer_node(f, &f->port[port]);
     uint32_t does = port_rate_mbps(&f->port[port].a), faster = 0, others = 0;
-    if (n->type != NODE_SWITCH || !does || best_mbps(f, port) <= does)
+    if (n->type != NODE_SWITCH || !does || best_mbps(f, port, true) <= does)
         return false;
     for (unsigned i = 1; i <= n->num_ports; i++) {
         const struct port *p = &f->port[n->first_port + i];
@@ -153,7 +154,8 @@ static bool is_slow(const struct fabric *f, uint32_t port)
         others++;
         faster += port_rate_mbps(&p->a) > does;
     }
-    return others == 0 || faster * 2 > others;
+    // Alone, only its speed is believed.
+    return others ? faster * 2 > others : best_mbps(f, port, false) > does;
 }
 
 // Ports that could carry the same: up, other ports of the switch to that tier; down, other ports into the
@@ -390,13 +392,19 @@ static void set_cycle(const struct congest *c, struct congest_tree *t)
     t->num_cycle = c->g.num_cycle;
 }
 
+// Those that were not read are named too when all others of the switch leave no other way for its traffic.
 static void set_beside(const struct congest *c, const struct candidate *x, struct congest_tree *t)
 {
-    uint32_t *slot = xcalloc(x->num_beside + 1, sizeof(*slot));
+    uint32_t near[SWITCH_MAX_PORTS], num = 0;
+    uint32_t *slot = xcalloc(x->num_beside + SWITCH_MAX_PORTS, sizeof(*slot));
     for (uint32_t i = 0; i < x->num_beside; i++)
-        slot[i] = c->g.v[x->beside[i]].slot;
+        slot[t->num_beside++] = c->g.v[x->beside[i]].slot;
+    if (c->g.v[x->root].u >= c->o.full && !c->g.v[x->root].end)
+        num = siblings(c, t->root, near, SWITCH_MAX_PORTS);
+    for (uint32_t i = 0; i < num; i++)
+        if (isnan(c->track[near[i]].u) && c->guess[near[i]] >= c->o.full - 0.05)
+            slot[t->num_beside++] = near[i];
     t->beside = slot;
-    t->num_beside = x->num_beside;
 }
 
 // second: the one that would come next, had this one not been taken; NULL.
