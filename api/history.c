@@ -21,6 +21,7 @@
 #define PORTS_MAX 1024
 #define READ_MAX 400000000LL // samples that a question may touch
 #define TOP_STEPS 20
+#define STEPS_MOST 400 // where nobody has said which step
 
 static const char *const by_names[] = {"rail", "su", "tier", "switch", NULL};
 
@@ -111,9 +112,22 @@ static bool take_times(struct request *r, struct query *q)
     }
     if (!query_span(r, "step", -1, &q->step))
         return false;
-    if (q->step < 0)
-        q->step = history_step(q->to - q->from, 400);
+    q->any_step = q->step < 0;
+    if (q->any_step)
+        q->step = history_step(q->to - q->from, STEPS_MOST);
     return true;
+}
+
+// Where nobody has said, the step with which the answer is not too large.
+static void suit_step(struct query *q)
+{
+    int64_t of = (int64_t)(q->by == BY_PORT ? q->num_want : q->num_groups) * q->num_counters;
+    int64_t most = of > 0 ? HISTORY_ROWS / of - 2 : STEPS_MOST;
+    if (!q->any_step || most < 1)
+        return;
+    q->step = history_step(q->to - q->from, most < STEPS_MOST ? most : STEPS_MOST);
+    if (q->by != BY_PORT && q->step <= 0)
+        q->step = SWEEP_MS;
 }
 
 static void add_counter(struct query *q, int c)
@@ -374,6 +388,8 @@ void get_history(struct request *r)
     bool ok = take_times(r, q) && take_by(r, q) && take_counters(r, q) && take_ports(r, &w, q);
     if (ok && q->by != BY_PORT)
         take_groups(&w, q);
+    if (ok)
+        suit_step(q);
     if (ok && check_size(r, q))
         later_start(r, &q->later);
     else

@@ -36,6 +36,7 @@ struct query {
     char *dir;
     struct view *view; // top
     int64_t from, to, step;
+    bool any_step; // nobody has said which
     int counter[TELE_COUNTERS];
     unsigned num_counters;
     uint64_t columns;
