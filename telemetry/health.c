@@ -133,7 +133,8 @@ static bool quiet(const struct health *h, const struct health_link *l)
         if (l->held[e] >= health_rules[RULE_C01].level[0].limit / 4)
             return false;
         for (unsigned s = 0; s < SIGNALS; s++)
-            if (l->series[e][s] && h->now - series_last(l->series[e][s]) < KEEP)
+            if (l->series[e][s] &&
+                h->now - series_last(l->series[e][s]) < (s == SIGNAL_SYMBOL ? HEALTH_LONGER * KEEP : KEEP))
                 return false;
         if (l->slot[e] != TELE_SLOT_NONE && h->port[l->slot[e]].raw_over)
             return false;
@@ -405,7 +406,8 @@ static void judge_end_view(const struct health *h, const struct tele_table *t, u
 {
     const struct health_port *p = &h->port[slot];
     double scale = p->rate_mbps ? 400000.0 / p->rate_mbps : 1;
-    int64_t need = (int64_t)(12.0 * HEALTH_MIN * scale), long_need = (int64_t)(125.0 * HEALTH_MIN * scale);
+    double longer = scale < HEALTH_LONGER ? scale : HEALTH_LONGER;
+    int64_t need = (int64_t)(12.0 * HEALTH_MIN * longer), long_need = (int64_t)(125.0 * HEALTH_MIN * longer);
     const struct health_link *l = p->link;
     const struct health_series *s = l ? l->series[health_end(l, slot)][SIGNAL_SYMBOL] : NULL;
     bool errors =
@@ -481,7 +483,8 @@ static void say(const struct health *h, const struct tele_table *t, const struct
     long long min = (long long)((p->at_errors - p->from) / HEALTH_MIN);
     char name[160];
     health_end_name(h, j->end, name, sizeof(name));
-    double need = 12 * (p->rate_mbps ? 400000.0 / p->rate_mbps : 1), n = 0;
+    double scale = p->rate_mbps ? 400000.0 / p->rate_mbps : 1, n = 0;
+    double need = 12 * (scale < HEALTH_LONGER ? scale : HEALTH_LONGER);
     switch (j->why) {
     case SURE:
     case STANDS:

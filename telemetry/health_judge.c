@@ -51,49 +51,78 @@ static double scale_of(const struct health *h, const struct health_rule *rule, c
     return rule->scaled ? mbps / 400000.0 : 1;
 }
 
-static double limit_of(const struct health *h, const struct health_rule *rule, int i, double scale)
+// A bit error ratio takes bits: a slower link has its windows longer, up to four times, so that as many pass.
+// In the same time it may have in proportion fewer errors; but a few that come together by chance are no
+// ratio.
+static int windows_of(const struct health *h, const struct health_rule *rule, int i, double scale,
+                      int64_t window[2], double limit[2])
 {
+    const struct health_level *v = &rule->level[i];
+    int n = 0;
+    double longer = scale < 1 ? 1 / scale : 1, base = v->limit;
     if (rule->scaled && h->o.ber_limit > 0)
-        return h->o.ber_limit * 4e11 * mono_seconds(rule->level[i].window) * scale;
-    return rule->level[i].limit * scale;
+        base = h->o.ber_limit * 4e11 * mono_seconds(v->window);
+    longer = longer < HEALTH_LONGER ? longer : HEALTH_LONGER;
+    if (longer > 1) {
+        window[n] = (int64_t)((double)v->window * longer);
+        limit[n++] = base * scale * longer;
+    }
+    window[n] = v->window;
+    limit[n++] = base * scale;
+    return n;
+}
+
+struct excess { // the window that is exceeded most
+    double part;
+    int level;
+};
+
+static void count_window(struct health *h, struct health_link *l, const struct health_rule *rule, int e,
+                         int i, int64_t window, double limit, struct excess *x, struct health_finding *f)
+{
+    const struct health_series *s = l->series[e][rule->signal];
+    const struct health_port *p = &h->port[l->slot[e]];
+    int64_t at = rule->signal == SIGNAL_UNCORRECTABLE ? p->at_speed : p->at_errors;
+    int level = rule->either ? 0 : i;
+    double n = series_count(s, at, window);
+    char name[160], text[32];
+    // After a clean time it takes another one.
+    if (n <= limit || n < rule->least - 1e-6 || level < f->level || at - series_last(s) >= rule->clear_ns)
+        return;
+    f->level = level;
+    f->severity = rule->level[i].severity;
+    if (level > 0) // the lower one counts from the last error
+        f->bad_at[level] = at;
+    double part = n / (limit + 1e-9);
+    if (level == x->level && part <= x->part)
+        return;
+    *x = (struct excess){part, level};
+    window_text(window, text, sizeof(text));
+    health_end_name(h, l->slot[e], name, sizeof(name));
+    snprintf(f->reason, sizeof(f->reason), "%.0f %s in %s at %s, limit %.3g", n < 1 ? 1 : n, rule->what, text,
+             name, limit);
+    snprintf(f->evidence, sizeof(f->evidence),
+             "{\"end\":\"" GUID_FMT "/%u\",\"counted\":%.2f,\"window_seconds\":%lld,\"limit\":%.4g}",
+             GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num, n,
+             (long long)(window / HEALTH_S), limit);
 }
 
 static void count_judge(struct health *h, struct health_link *l, const struct health_rule *rule,
                         struct health_finding *f)
 {
-    double scale = scale_of(h, rule, l), excess = 0;
+    double scale = scale_of(h, rule, l), limit[2];
+    struct excess x = {0, -1};
+    int64_t window[2];
     f->seen_to = seen_to(h, l);
     for (int e = 0; e < 2; e++) {
         const struct health_series *s = l->series[e][rule->signal];
         if (!s || s->n == 0)
             continue;
-        int64_t at = h->port[l->slot[e]].at_errors;
-        if (rule->signal == SIGNAL_UNCORRECTABLE)
-            at = h->port[l->slot[e]].at_speed;
         bad(f, 0, series_last(s));
         for (int i = 0; i < HEALTH_LEVELS && rule->level[i].window && scale > 0; i++) {
-            double n = series_count(s, at, rule->level[i].window), limit = limit_of(h, rule, i, scale);
-            int level = rule->either ? 0 : i;
-            if (n <= limit || n < rule->least - 1e-6 || level < f->level)
-                continue;
-            if (level > f->level)
-                excess = 0;
-            f->level = level;
-            f->severity = rule->level[i].severity;
-            if (level > 0) // the lower one counts from the last error
-                f->bad_at[level] = at;
-            if (n / (limit + 1e-9) <= excess)
-                continue;
-            excess = n / (limit + 1e-9);
-            char name[160], window[32];
-            window_text(rule->level[i].window, window, sizeof(window));
-            health_end_name(h, l->slot[e], name, sizeof(name));
-            snprintf(f->reason, sizeof(f->reason), "%.0f %s in %s at %s, limit %.3g", n < 1 ? 1 : n,
-                     rule->what, window, name, limit);
-            snprintf(f->evidence, sizeof(f->evidence),
-                     "{\"end\":\"" GUID_FMT "/%u\",\"counted\":%.2f,\"window_seconds\":%lld,\"limit\":%.4g}",
-                     GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num, n,
-                     (long long)(rule->level[i].window / HEALTH_S), limit);
+            int n = windows_of(h, rule, i, scale, window, limit);
+            for (int k = 0; k < n; k++)
+                count_window(h, l, rule, e, i, window[k], limit[k], &x, f);
         }
     }
 }

@@ -9,6 +9,8 @@
 #define HEALTH_MIN (60 * MONO_S)
 #define HEALTH_HOUR (3600 * MONO_S)
 
+#define HEALTH_LONGER 4 // windows of slow links are so many times as long at most
+
 // --- signals: what is counted over windows, of one end ---
 enum health_signal {
     SIGNAL_SYMBOL,

@@ -45,7 +45,7 @@ const struct health_rule health_rules[HEALTH_RULES] = {
                             {ALARM_MAJOR, HEALTH_FAILING, 125 * MIN, 3}},
                   .either = true,
                   .scaled = true,
-                  .least = 2, // one error proves no ratio, however slow the link
+                  .least = 3, // fewer come together by chance, on a link that has one in weeks
                   .clear_ns = CLEAN,
                   .what = "post-FEC symbol errors"},
     [RULE_L07] = {.id = "L07",

@@ -6,7 +6,7 @@
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
 
-#define HORIZON (130 * HEALTH_MIN)
+#define HORIZON (130 * HEALTH_LONGER * HEALTH_MIN)
 #define CAP_MAX 256
 
 static void forget_old(struct health_series *s, int64_t now)
