@@ -35,7 +35,8 @@ void write_labels_make(struct write_labels *ret, const struct tele_names *n, con
     char guid[GUID_STR_SIZE], port[4], name[120];
 
     *ret = (struct write_labels){.num = n->num, .at = xcalloc(n->num + 1ul, sizeof(*ret->at))};
-    memcpy(label, own, num_own * sizeof(*own));
+    if (num_own > 0)
+        memcpy(label, own, num_own * sizeof(*own));
     for (uint32_t i = 0; i < n->num; i++) {
         ret->at[i] = (uint32_t)ret->after.len;
         if (n->name[i].kind == TELE_OF_NOBODY)
