@@ -15,7 +15,6 @@
 #define MEMBER 0.25      // share of a port's wait from which it is in the tree
 #define MOST 0.5         // … and from which nobody else needs to explain it
 #define CLEAR 0.6        // share of its members' waits that a tree must explain
-#define NOTABLE 0.01     // of all lost bandwidth: what explains less is not looked at
 #define UNCLEAR_FROM 0.1 // … and waits that nothing explains are shown from
 #define BELIEVED 0.2     // of its link's rate: lost for the sake of a root that was not read
 #define BALANCED 0.5     // of a full port's bytes come from ports that wait, else it is no root
@@ -88,14 +87,15 @@ static int by_ends(const void *a, const void *b)
     return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-static uint32_t candidates(const struct congest_graph *g, struct candidate *ret)
+static uint32_t candidates(const struct congest *c, struct candidate *ret)
 {
+    const struct congest_graph *g = &c->g;
     struct end *v = xcalloc(g->num_v + 1, sizeof(*v));
     uint32_t n = 0;
     uint32_t *place = xmalloc((g->num_v + 1) * sizeof(*place));
     memset(place, 0xff, (g->num_v + 1) * sizeof(*place));
     for (uint32_t i = 0; i < g->num_v; i++)
-        if (g->v[i].ends > NOTABLE * g->lost)
+        if (g->v[i].ends >= c->o.held_on * tele_capacity(c->t, g->v[i].slot) && g->v[i].ends > 0)
             v[n++] = (struct end){i, g->v[i].slot, g->v[i].ends};
     qsort(v, n, sizeof(*v), by_ends);
     n = n < MAX_ROOTS ? n : MAX_ROOTS;
@@ -456,7 +456,7 @@ static bool worth_showing(const struct congest *c, const struct congest_tree *t)
     double least = t->root_read ? c->o.held_on : BELIEVED;
     if (t->kind == CONGEST_UNCLEAR)
         return t->share >= UNCLEAR_FROM;
-    return t->share >= NOTABLE && t->lost_bps >= least * tele_capacity(c->t, t->root);
+    return t->lost_bps >= least * tele_capacity(c->t, t->root);
 }
 
 uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
@@ -464,13 +464,13 @@ uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
     struct candidate *x = xcalloc(MAX_ROOTS, sizeof(*x));
     struct congest_tree **tree = xcalloc(MAX_ROOTS + 1, sizeof(struct congest_tree *));
     double *left = xcalloc(c->g.num_v + 1, sizeof(*left));
-    uint32_t n = candidates(&c->g, x), num = 0;
+    uint32_t n = candidates(c, x), num = 0;
     for (uint32_t i = 0; i < c->g.num_v; i++)
         left[i] = c->g.v[i].counts;
     join_siblings(c, x, n);
     for (uint32_t i = 0; i < n; i++) {
         struct candidate *best = best_of(c, x, n, left, NULL);
-        if (!best || gain(c, best, left) < NOTABLE * c->g.lost)
+        if (!best || gain(c, best, left) < c->o.held_on * tele_capacity(c->t, c->g.v[best->root].slot))
             break;
         struct candidate *second = best_of(c, x, n, left, best);
         best->taken = true;
