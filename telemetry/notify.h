@@ -60,7 +60,6 @@ struct notifier_status { // of one target
     uint64_t sent;       // alerts, or events
     uint64_t failed;     // loads
     uint64_t refused, dropped;
-    uint64_t waiting_since_ms; // wall clock of the oldest event not sent; 0 = none
     bool failing;
     char text[200];
 };
