@@ -453,12 +453,13 @@ static void get_run(const struct head *h, uint64_t at, unsigned width, uint64_t 
                     uint64_t *to)
 {
     uint64_t mask = full_mask(width);
+    const uint8_t *bits = h->bits; // what is written below could be anything, to the compiler
     if (!width) {
         for (unsigned k = 0; k < n; k++)
             to[k] = base;
     } else if (width <= 57 && (at + (uint64_t)width * n) / 8 + 8 <= h->bytes) {
         for (unsigned k = 0; k < n; k++, at += width)
-            to[k] = base + (load64(h->bits + at / 8) >> at % 8 & mask);
+            to[k] = base + (load64(bits + at / 8) >> at % 8 & mask);
     } else {
         for (unsigned k = 0; k < n; k++, at += width)
             to[k] = base + slow_bits(h->bits, h->bytes, at, width);
@@ -500,6 +501,7 @@ static void spread(uint64_t *v, uint64_t mask, unsigned n)
 void series_runs_expand(const struct series_dir *d, const struct series_section *s, const uint64_t *mask,
                         const struct series_pick *pick, const uint64_t *other, uint64_t *v)
 {
+    bool plain = is_plain(s->id);
     for (unsigned r = 0; r < pick->rows && pick->row[r] < d->series;
          r++, v += d->n, other += other ? d->n : 0) {
         unsigned n = count_of(mask, pick->row[r], d->n);
@@ -507,8 +509,9 @@ void series_runs_expand(const struct series_dir *d, const struct series_section 
             for (unsigned k = 0; k < n; k++)
                 v[k] += other[k];
         }
-        for (unsigned k = 1; k < n && !is_plain(s->id); k++)
-            v[k] += v[k - 1];
+        uint64_t sum = v[0];
+        for (unsigned k = 1; k < n && !plain; k++)
+            v[k] = sum += v[k];
         if (n < d->n)
             spread(v, mask[pick->row[r]], d->n);
     }

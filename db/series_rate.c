@@ -93,18 +93,28 @@ static void walk_plain_span(struct rates *r, struct walk *w, const struct series
     if (n < 2)
         return;
     end_step(r, w, series);
+    long counted = 0;
+    uint64_t before = v[0];
     for (unsigned k = 1; k + 1 < n; k++) {
         struct series_rate *to = &ret[p[k].step];
-        double rate = (double)(v[k] - v[k - 1]) * p[k].inverse;
-        if (v[k] < v[k - 1])
-            continue;
+        uint64_t now = v[k], rise = now - before;
+        double rate = (double)(int64_t)rise * p[k].inverse;
+        bool back = now < before;
+        before = now;
+        if (__builtin_expect(back || (int64_t)rise < 0, 0)) {
+            if (back)
+                continue;
+            rate = (double)rise * p[k].inverse;
+        }
         to->sum += rate;
-        if (!to->num++ || rate > to->max) {
+        if (!to->num || rate > to->max) {
             to->max = rate;
             to->max_series = series;
         }
-        r->n++;
+        to->num++;
+        counted++;
     }
+    r->n += counted;
     *w = (struct walk){p[n - 1].step, at[n - 1], v[n - 1], at[n - 2], v[n - 2]};
 }
 
