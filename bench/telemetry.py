@@ -6,6 +6,7 @@
 
 detect: the health rules on labelled traces of 10^6 port-hours: recall of each kind of fault and severity (the worst cell's, as what is missed), links with good
 cables that are named bad enough to be cut off, time a port and sweep. out: remote write's requests encoded and their bytes on the wire, sweeps of 10 s of 65,536 ports x 20 counters; a page of /metrics, one shard of 16 of them.
+collect: reading 98,304 ports every 10 s, two MADs each, errors' details each minute, with rates, congestion, health and history; the time that the transport takes itself is left out.
 store: bytes, CPU and memory of keeping, time of reading; CPU, files in memory or in the system's cache.
 ask: the ports that stand out.
 congest: roots of congestion on 100 random fabrics of each kind, as the simulation of credits sees them, with 30 % of the counters missing or late.
@@ -14,6 +15,7 @@ No rival: bars are absolute.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,6 +53,19 @@ def out(table, seed):
         table.add("remote write, %s: on the wire" % what, r[name + "_bytes"], "B", bar=None if name == "live" else 13)
     for name in ("plain", "gzip"):
         table.add("/metrics, 1 shard of 16, %s: CPU" % name, r["page_%s_ms" % name], "ms", bar=50)
+
+
+def collect(table, seed):
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as d:
+        out = subprocess.run([os.path.join(BIN, "../tests/whole/bench_tele"), "-f", "ft3-64-16", "-2", "-s", "18", "-d", d],
+                             stdout=subprocess.PIPE, text=True, check=True).stdout
+    note(out)
+    ports, mads = map(int, re.search(r"(\d+) ports, (\d+) MADs a sweep", out).groups())
+    what = "%d,%03d ports every 10 s" % divmod(ports, 1000)
+    table.add("%s: MADs a sweep" % what, mads, "MADs")
+    table.add("%s: all but the transport" % what, float(re.search(r"without it\s+[\d.]+ ms a sweep\s+([\d.]+) core", out).group(1)), "cores", bar=0.5)
+    table.add("%s: peak RSS" % what, int(re.search(r"peak RSS (\d+) MB", out).group(1)), "MB", bar=1024)
+    table.add("%s: late sweeps" % what, int(re.search(r"late (\d+)", out).group(1)), "sweeps", bar=0)
 
 
 def store(table, seed):
@@ -94,7 +109,7 @@ def congest(table, seed):
         table.add("congestion: then", c["then_ms"], "ms")
 
 
-ROWS = {"detect": detect, "congest": congest, "out": out, "store": store, "ask": ask}
+ROWS = {"detect": detect, "congest": congest, "out": out, "collect": collect, "store": store, "ask": ask}
 
 
 def main():
