@@ -229,7 +229,7 @@ static enum congest_kind kind_of(const struct congest *c, const struct candidate
         return CONGEST_SLOW_LINK;
     if (v->u < c->o.full || congest_switch_of(&c->routes, c->t, v->slot) == ID_NONE)
         return CONGEST_UNCLEAR;
-    return siblings < SPARE * v->u ? CONGEST_IMBALANCE : CONGEST_OVERSUBSCRIBED;
+    return siblings < SPARE * (isnan(v->u) ? 1 : v->u) ? CONGEST_IMBALANCE : CONGEST_OVERSUBSCRIBED;
 }
 
 // --- cables that are full together ---
