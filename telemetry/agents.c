@@ -215,6 +215,28 @@ static void make_order(struct tele *t)
     t->num_order = t->num_agents;
 }
 
+// Nodes, a rail's together, switches first: so are the slots of new ones, and history reads a rail's fast
+// (db/series.h). To be freed.
+static uint32_t *by_rail(const struct fabric *f)
+{
+    uint32_t rails = f->num_rails + 1u, *first = xcalloc(2 * rails + 1, sizeof(uint32_t)); // the last: none
+    uint32_t *order = xcalloc(f->num_nodes + 1ull, sizeof(uint32_t));
+    for (int put = 0; put < 2; put++) {
+        for (uint32_t i = 0; i < f->num_nodes; i++) {
+            const struct node *n = &f->node[i];
+            uint32_t k = (n->type == NODE_SWITCH ? 0 : rails) + (n->rail < rails ? n->rail : rails - 1);
+            if (put)
+                order[first[k]++] = i;
+            else
+                first[k + 1]++;
+        }
+        for (uint32_t k = 0; k < 2 * rails && !put; k++)
+            first[k + 1] += first[k];
+    }
+    free(first);
+    return order;
+}
+
 void agents_take(struct tele *t, const struct fabric *f)
 {
     uint32_t *port_slot = NULL;
@@ -222,8 +244,10 @@ void agents_take(struct tele *t, const struct fabric *f)
     if (f != NULL) {
         port_slot = xmalloc((f->num_ports + 1ull) * sizeof(uint32_t));
         memset(port_slot, 0xff, (f->num_ports + 1ull) * sizeof(uint32_t));
+        uint32_t *order = by_rail(f);
         for (uint32_t i = 0; i < f->num_nodes; i++)
-            take_node(t, f, &f->node[i], port_slot);
+            take_node(t, f, &f->node[order[i]], port_slot);
+        free(order);
         for (uint32_t i = 0; i < f->num_ports; i++)
             if (port_slot[i] != TELE_SLOT_NONE && port_valid(f->port[i].peer))
                 t->table.port[port_slot[i]].peer = port_slot[f->port[i].peer.i];

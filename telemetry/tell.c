@@ -115,6 +115,8 @@ static void raise_at(struct tele *t, uint32_t slot, struct alarm_report *r)
 {
     struct place p;
     const struct tele_module *m = tele_module(t, slot);
+    if ((m == NULL || m->serial[0] == 0) && t->table.port[slot].peer != TELE_SLOT_NONE)
+        m = tele_module(t, t->table.port[slot].peer); // both ends are one cable
     if (t->alarms == NULL)
         return;
     find_place(t, slot, &p);
