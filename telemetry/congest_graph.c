@@ -31,7 +31,7 @@
 #define FULL_QUEUE 50.0 // r^2 / 2 (1 - r) at 0.99
 #define SINGLE 0.95     // of a full port's bytes: from one cable only
 #define ROUNDS 8
-#define FEW 0.05 // of what waits upstream
+#define FEW 0.05        // of what waits upstream
 #define BURSTS 0.1F     // share of time that bursts alone may make a port wait
 #define USED 0.01F      // carries something
 #define PRIOR 0.02      // that a port of which nothing is known waits

@@ -38,8 +38,9 @@ struct congest_routes {
     uint32_t num_at;
     uint32_t *first_lid; // groups only: LIDs by the switch where they hang, [switch] .. [switch + 1]
     uint16_t *lid;
-    uint16_t *room; // for a list of LIDs, during a call
-    uint32_t made;  // ways made since the last congest_routes_set()
+    uint16_t *room;  // for a list of LIDs, during a call
+    uint32_t *looks; // hops followed by congest_leads() since it was set to 0
+    uint32_t made;   // ways made since the last congest_routes_set()
 };
 // Forgets what is of other routes. tables must be of the fabric, else they count as not known.
 void congest_routes_set(struct congest_routes *r, const struct tele_table *t,
@@ -61,7 +62,9 @@ struct congest_behind { // destinations behind a port: some of them when they ar
 };
 void congest_behind(const struct congest_routes *r, const struct tele_table *t, uint32_t slot,
                     struct congest_behind *ret);
-// Whether routes lead from the port through the other one.
+// Whether routes lead from the port through the other one. Beyond CONGEST_LOOKS hops: yes, as far as is
+// known.
+#define CONGEST_LOOKS 400000
 bool congest_leads(const struct congest_routes *r, const struct tele_table *t, uint32_t slot,
                    const struct congest_behind *to);
 

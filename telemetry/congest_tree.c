@@ -465,6 +465,8 @@ uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
     struct congest_tree **tree = xcalloc(MAX_ROOTS + 1, sizeof(struct congest_tree *));
     double *left = xcalloc(c->g.num_v + 1, sizeof(*left));
     uint32_t n = candidates(c, x), num = 0;
+    if (c->routes.looks)
+        *c->routes.looks = 0; // victims are told from others whatever was looked at before
     for (uint32_t i = 0; i < c->g.num_v; i++)
         left[i] = c->g.v[i].counts;
     join_siblings(c, x, n);

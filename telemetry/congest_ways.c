@@ -21,6 +21,7 @@ static void forget(struct congest_routes *r)
     free(r->first_lid);
     free(r->lid);
     free(r->room);
+    free(r->looks);
     fabric_unref(r->fabric);
     tables_unref(r->tables);
     groups_unref(r->groups);
@@ -74,6 +75,7 @@ void congest_routes_set(struct congest_routes *r, const struct tele_table *t,
         r->tables = tables ? tables_ref(tables) : NULL;
         r->groups = groups ? groups_ref(groups) : NULL;
         r->num_at = t->num;
+        r->looks = xcalloc(1, sizeof(*r->looks));
         r->at = xcalloc(t->num + 1, sizeof(struct congest_ways *));
         map_slots(r, t);
         if (tables)
@@ -82,6 +84,8 @@ void congest_routes_set(struct congest_routes *r, const struct tele_table *t,
             map_lids(r);
     }
     r->made = 0;
+    if (r->looks)
+        *r->looks = 0;
 }
 
 uint32_t congest_switch_of(const struct congest_routes *r, const struct tele_table *t, uint32_t slot)
@@ -239,6 +243,7 @@ static bool passes(const struct congest_routes *r, uint32_t sw, uint16_t lid, co
         uint8_t num = tables_port(r->tables, sw, lid);
         const struct fabric_group *g = group_at(r, sw, lid, num);
         const struct node *n = fabric_switch(r->fabric, sw);
+        *r->looks += g ? n->num_ports / 4 : 1;
         if (g)
             for (unsigned i = 1; i <= n->num_ports; i++) {
                 const struct node *peer = fabric_peer_node(r->fabric, &r->fabric->port[n->first_port + i]);
@@ -261,6 +266,8 @@ bool congest_leads(const struct congest_routes *r, const struct tele_table *t, u
         return true;
     if (!r->tables || next == ID_NONE)
         return false;
+    if (*r->looks > CONGEST_LOOKS)
+        return true;
     for (uint32_t i = 0; i < to->num_lids; i++)
         if ((from == ID_NONE || goes_out(r, from, to->lid[i], t->port[slot].num)) &&
             passes(r, next, to->lid[i], to))
