@@ -52,8 +52,10 @@ struct congest_tree {
     double siblings_used; // roots between switches: mean of the ports that could carry the same; NAN: none
     double lost_bps;      // of all members
     double share;         // of all bandwidth lost in the fabric now
-    double explained;     // of its members' waits that the tree explains; below 0.6 the kind is UNCLEAR
-    uint32_t second_root; // the next best one when unclear; else TELE_SLOT_NONE
+    // Of its members' waits that the tree explains. Below 0.6 the kind is UNCLEAR, unless the root itself is
+    // seen to wait for a host, or to stand in a circle.
+    double explained;
+    uint32_t second_root;                // the next best one when unclear; else TELE_SLOT_NONE
     const struct congest_member *member; // by depth, then lost_bps; ends only with the next feed
     uint32_t num_members, num_victims, num_switches;
     uint32_t num_adapters; // host ports among members: senders that may be held up

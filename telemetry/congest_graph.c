@@ -16,8 +16,16 @@
 // Ports behind a waiting one together explain no more of its time than they are blocked themselves (union
 // bound); what is left is put on ports that were not read (fit), else it ends at the waiting port itself.
 //
-// A port that was not read fits by what it would explain (fit): those that wait and lead to it, of all that
-// wait upstream of it; and, where routes go on behind it, by how much what is behind it presses.
+// A port that was not read fits by what it would explain (fit): of those that wait upstream, the share that
+// leads to it by routes; how much is sent by it; whether it is full, by the far end or by what goes into its
+// switch and must come out (congest_guess.c); and, where routes go on behind it, how much is pressed there.
+// Then its weight becomes what it was found to explain, and shares are made anew, a few times: expectation
+// and maximisation of a mixture (Dempster, Laird and Rubin, 1977) whose causes are meant to be few, so that
+// one which explains next to nothing is dropped (FEW).
+//
+// What needs no cause: on large fabrics some port always waits a little. Waits within what is usual now among
+// ports that carry something (Tukey's fence, at most BURSTS of the time) do not count. BURSTS is also where a
+// full port stops being the end itself: full is from 90 % on, so what waits for a tenth cannot be.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One run from the fabric to the verdict; long, since nothing of it is of use elsewhere.
 #include "tests/whole/congest_runs.h"
 
 #include <math.h>
