@@ -98,11 +98,13 @@ int main(int argc, char **argv)
     struct judge j;
     judge_run(&j, t);
     double hours = mono_seconds(o.duration_ns) / 3600 * table->num;
-    printf("{\"port_hours\": %.0f, \"ports\": %u, \"sweeps\": %llu, \"cost_ns\": %.1f, \"wrongly_bad\": %u, "
+    printf("{\"port_hours\": %.0f, \"ports\": %u, \"sweeps\": %llu, \"cost_ns\": %.1f, \"isolated\": %u, "
+           "\"isolated_good\": %u, "
            "\"beside\": %u,\n"
-           " \"first_false\": \"%s\",\n \"false\": [",
-           hours, table->num, (unsigned long long)j.sweeps, (double)j.cost_ns / ((double)j.sweeps * table->num),
-           j.wrongly_bad, j.beside, j.first);
+           " \"first_false\": \"%s\", \"first_isolated\": \"%s\",\n \"false\": [",
+           hours, table->num, (unsigned long long)j.sweeps,
+           (double)j.cost_ns / ((double)j.sweeps * table->num), j.isolated, j.isolated_good, j.beside,
+           j.first, j.first_isolated);
     for (unsigned i = 0; i < j.num_wrong; i++)
         printf("%s{\"rule\": \"%s\", \"alarms\": %u, \"major\": %u}", i ? ", " : "", j.wrong[i].rule,
                j.wrong[i].n, j.wrong[i].major);

@@ -4,8 +4,8 @@
 
     ./dev bench telemetry [--json] [--only detect,congest,...] [--seed N]
 
-detect: the health rules on labelled traces of 10^6 port-hours: recall of each kind of fault and severity (the worst cell's, as what is missed), links with good
-cables that are named bad enough to be cut off, time a port and sweep. out: remote write's requests encoded and their bytes on the wire, sweeps of 10 s of 65,536 ports x 20 counters; a page of /metrics, one shard of 16 of them.
+detect: the health rules on labelled traces of 10^6 port-hours: recall of each kind of fault and severity (the worst cell's, as what is missed), good
+cables isolated where isolation may do all, time a port and sweep. out: remote write's requests encoded and their bytes on the wire, sweeps of 10 s of 65,536 ports x 20 counters; a page of /metrics, one shard of 16 of them.
 collect: reading 98,304 ports every 10 s, two MADs each, errors' details each minute, with rates, congestion, health and history; the time that the transport takes itself is left out.
 store: bytes, CPU and memory of keeping, time of reading; CPU, files in memory or in the system's cache.
 ask: the ports that stand out.
@@ -42,7 +42,8 @@ def detect(table, seed):
         cells = [c for c in r["cells"] if c["kind"] == kind]
         table.add("detect, %s: faults missed" % kind, 1 - min(c["recall"] for c in cells), "of 1", bar=0.01)
     table.add("detect: port-hours", r["port_hours"], "h")
-    table.add("detect: good cables that would be cut off", r["wrongly_bad"], "links", bar=0)
+    table.add("detect: links isolated", r["isolated"], "links")
+    table.add("detect: good cables isolated", r["isolated_good"], "links", bar=0)
     table.add("detect: a port and sweep", r["cost_ns"] / 1000, "us", bar=1)
 
 

@@ -8,8 +8,10 @@
 #include "lib/mono.h"
 #include "lib/xalloc.h"
 #include "telemetry/health.h"
+#include "telemetry/isolate.h"
 
 #define GRACE (600 * MONO_S)
+#define WALL 1800000000000000000LL
 #define LINGERS (3 * 3600 * MONO_S) // what a fault leaves behind may be named so long after its end
 
 static unsigned rule_index(const char *rule)
@@ -70,20 +72,56 @@ static void on_link(void *arg, uint32_t slot, bool up, int64_t when)
     health_link(arg, slot, up, when);
 }
 
-// Links that are named bad enough to be cut off, and have nothing: states, once an hour.
-static void look(struct judge *j, const struct health *h)
+// --- isolation ---
+
+static uint32_t slot_of(const struct judge *j, const struct isolate_place *p)
 {
-    const struct tele_table *t = trace_table(j->trace);
-    for (uint32_t s = 0; s < t->num; s++) {
-        struct health_view v;
-        if (t->port[s].peer < s)
-            continue;
-        health_view(h, t, s, &v);
-        if (v.state != HEALTH_FAILING && v.state != HEALTH_FLAPPING)
-            continue;
-        const struct trace_case *c = trace_case_at(j->trace, s, LINGERS);
-        j->wrongly_bad += c == NULL || !trace_bad_cable[c->kind];
-    }
+    return tele_slot(trace_table(j->trace), p->guid[0], p->port[0]);
+}
+
+static void set_drained(struct judge *j, const struct isolate_place *p, bool on)
+{
+    uint32_t slot = slot_of(j, p);
+    j->drained[slot] = j->drained[trace_table(j->trace)->port[slot].peer] = on;
+}
+
+static int on_drain(void *arg, const struct isolate_place *p, const char *reason, struct err *e)
+{
+    struct judge *j = arg;
+    const struct trace_case *c = trace_case_at(j->trace, slot_of(j, p), LINGERS);
+    set_drained(j, p, true);
+    j->isolated++;
+    if (c != NULL && trace_bad_cable[c->kind])
+        return 0;
+    j->isolated_good++;
+    if (j->first_isolated[0] == 0)
+        snprintf(j->first_isolated, sizeof(j->first_isolated), "%s: %.200s",
+                 c ? trace_kind_names[c->kind] : "nothing", reason);
+    return 0;
+}
+
+static int on_undrain(void *arg, const struct isolate_place *p, const char *by, struct err *e)
+{
+    set_drained(arg, p, false);
+    return 0;
+}
+
+static bool is_drained(void *arg, const struct isolate_place *p)
+{
+    struct judge *j = arg;
+    return j->drained[slot_of(j, p)];
+}
+
+static struct isolate *isolation(struct judge *j)
+{
+    struct isolate_opts o;
+    isolate_opts_default(&o);
+    o.mode = ISOLATE_AUTO;
+    o.hosts = ISOLATE_HOSTS_ALL;
+    o.cap_links = 100000; // what would be done wrongly is to be seen, not kept from happening
+    o.per_week = 1000;
+    struct isolate_callbacks cb = {.arg = j, .drain = on_drain, .undrain = on_undrain, .drained = is_drained};
+    return isolate_new(NULL, "trace", &o, &cb);
 }
 
 void judge_run(struct judge *j, struct trace *t)
@@ -94,15 +132,18 @@ void judge_run(struct judge *j, struct trace *t)
     j->found = xcalloc(j->num_cases + 1, sizeof(bool));
     j->after = xcalloc(j->num_cases + 1, sizeof(int64_t));
     j->seen = xcalloc((size_t)table->num * alarm_num_rules, sizeof(bool));
+    j->drained = xcalloc(table->num, sizeof(bool));
     struct health_sink sink = {j, on_raise, on_clear};
     struct health *h = health_new(NULL, &sink);
+    struct isolate *i = isolation(j);
     while (trace_step(t, on_link, h)) {
         int64_t begin = thread_cpu_ns();
         health_feed(h, table, trace_now(t));
         j->cost_ns += thread_cpu_ns() - begin;
-        if (++j->sweeps % 360 == 0)
-            look(j, h);
+        isolate_feed(i, h, table, trace_now(t), WALL + trace_now(t));
+        j->sweeps++;
     }
+    isolate_free(i);
     health_free(h);
 }
 
@@ -111,4 +152,5 @@ void judge_done(struct judge *j)
     free(j->found);
     free(j->after);
     free(j->seen);
+    free(j->drained);
 }

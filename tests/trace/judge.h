@@ -21,12 +21,12 @@ struct judge {
     int64_t *after; // [case] from its begin to that
     struct judge_false wrong[JUDGE_RULES];
     unsigned num_wrong;
-    unsigned beside; // other rules than expected, on links with a fault
-    unsigned
-        wrongly_bad; // links (once an hour) that are named bad enough to be cut off, and whose cable is good
-    char first[400]; // the first of these false alarms, in words
+    unsigned beside;                      // other rules than expected, on links with a fault
+    unsigned isolated, isolated_good;     // links; of these with a good cable
+    char first[400], first_isolated[400]; // the first false alarm and good cable, in words
     uint64_t sweeps;
     int64_t cost_ns; // of the detector alone
+    bool *drained;   // [slot]
     bool *seen;      // [slot * alarm_num_rules + rule]: is raised now, so that it counts once
 };
 // Runs the trace to its end.

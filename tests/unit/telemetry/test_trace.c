@@ -38,7 +38,7 @@ static void named(uint64_t seed, double missing)
     if (j.num_wrong)
         print_message("false: %s\n", j.first);
     assert_int_equal(j.num_wrong, 0);
-    assert_int_equal(j.wrongly_bad, 0);
+    assert_int_equal(j.isolated_good, 0);
     judge_done(&j);
     trace_free(t);
     fabric_unref(f);
