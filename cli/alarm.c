@@ -167,6 +167,8 @@ static const struct field member_fields[] = {
 static void show_alarm(struct cli *c, json_t *a)
 {
     mark(a);
+    if (c->out.format != OUT_JSON)
+        tele_advice(a, json_array_get(json_object_get(a, "ends"), 0));
     if (c->out.format == OUT_JSON)
         out_json(&c->out, a);
     else

@@ -166,9 +166,11 @@ static void draw_tree(struct out *o, json_t *t, size_t n)
         out_wrap(o, 8);
     }
     out_printf(o, "    do:  %s", js_str(t, "advice"));
-    if (js_str(t, "command")[0] != 0)
-        out_printf(o, "%s%s", js_str(t, "advice")[0] ? " ; " : "", js_str(t, "command"));
     out_wrap(o, 9);
+    if (js_str(t, "command")[0] != 0) {
+        out_printf(o, "    see: %s", js_str(t, "command"));
+        out_wrap(o, 9);
+    }
 }
 
 static void part_lines(struct out *o, json_t *parts, const char *what)
@@ -184,7 +186,7 @@ static void part_lines(struct out *o, json_t *parts, const char *what)
         if (js_int(p, "held") == 0)
             continue;
         out_printf(o, "%s %lld: ", what, js_int(p, "number"));
-        tele_count(o, js_int(p, "held"), "port held", "ports held");
+        tele_count(o, js_int(p, "held"), "switch port held", "switch ports held");
         out_printf(o, " of %lld", js_int(p, "ports"));
         tele_share(o, ", used ", json_object_get(p, "mean_used"));
         tele_share(o, ", at most ", json_object_get(p, "max_used"));
@@ -214,7 +216,8 @@ static void draw(struct out *o, json_t *doc, size_t limit)
     }
     if (json_array_size(trees) == 0) {
         if (js_str(doc, "sampled_at")[0] == 0)
-            out_printf(o, "counters have not been read yet");
+            out_printf(
+                o, "counters have not been read yet: that takes a moment after the start; see: weft status");
         else if (js_int(doc, "held") > 0)
             tele_count(o, js_int(doc, "held"), "port is held; no tree of waits",
                        "ports are held; no tree of waits");
@@ -224,6 +227,8 @@ static void draw(struct out *o, json_t *doc, size_t limit)
     }
     part_lines(o, json_object_get(doc, "rails"), "rail");
     part_lines(o, json_object_get(doc, "sus"), "su");
+    if (js_str(doc, "sampled_at")[0] == 0)
+        return;
     out_printf(o, "sampled ");
     tele_age(o, js_str(doc, "sampled_at"));
     out_printf(o, " ago; bursts shorter than a sweep show only in totals.");

@@ -486,7 +486,7 @@ static void show_top(struct cli *c, json_t *items)
         fields[TOP_VALUE].kind = FIELD_SHARE;
     else if (strcmp(unit, "bytes/s") == 0)
         fields[TOP_VALUE].kind = FIELD_RATE;
-    else
+    else if (unit[0] != 0)
         snprintf(title + strlen(title), sizeof(title) - strlen(title), " (%s)", unit);
     fields[TOP_VALUE].title = title;
     // What is a column of its own is not shown twice; what is of now, not over a time.
@@ -497,8 +497,9 @@ static void show_top(struct cli *c, json_t *items)
             if (strcmp(fields[i].key, now[k]) == 0 &&
                 (over || (by[0] != 0 && strncmp(now[k], by, strlen(by)) == 0)))
                 fields[i].flags |= FIELD_WIDE;
-    out_list(&c->out, fields, items);
-    if (c->out.format == OUT_TABLE && first == NULL) {
+    if (c->out.format != OUT_TABLE || first != NULL) {
+        out_list(&c->out, fields, items);
+    } else {
         out_printf(&c->out, "no port has any of it");
         out_newline(&c->out);
     }

@@ -74,6 +74,8 @@ static void last_line(struct cli *c, json_t *items)
     }
     if (cli_get(c, c->fabric, &fabric) != CLI_OK)
         return;
+    if (json_array_size(items) == 0)
+        out_printf(&c->out, "No link need be kept free of traffic: ");
     out_printf(&c->out, "%lld isolated, %zu proposed, at most %lld.", js_int(fabric, "telemetry.isolated"),
                proposed, js_int(fabric, "telemetry.isolation_cap"));
     if (first != NULL) {

@@ -91,6 +91,18 @@ char *tele_shell_port(json_t *end)
     return xasprintf(strchr(name, ' ') != NULL ? "'%s/%lld'" : "%s/%lld", name, js_int(end, "port"));
 }
 
+void tele_advice(json_t *x, json_t *end)
+{
+    static const char word[] = " LINK ";
+    const char *advice = js_str(x, "advice"), *at = strstr(advice, word);
+    if (at == NULL || !json_is_object(end))
+        return;
+    char *port = tele_shell_port(end);
+    json_object_set_new(x, "advice",
+                        json_sprintf("%.*s %s %s", (int)(at - advice), advice, port, at + sizeof(word) - 1));
+    free(port);
+}
+
 int tele_since(struct cli *c)
 {
     static const char *const name[] = {"since", "until"};

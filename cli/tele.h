@@ -15,6 +15,8 @@ bool tele_is_host(struct cli *c, const char *word);
 char *tele_focus(struct cli *c);
 // An end {name, port, guid} as a word for a shell: a name is what a device says. The caller's.
 char *tele_shell_port(json_t *end);
+// What x's advice says of LINK becomes a word that can be typed: its end.
+void tele_advice(json_t *x, json_t *end);
 // --since and --until are times or ages, not the ids that they may be of events.
 int tele_since(struct cli *c);
 // "12 min" since a time as the API writes it.

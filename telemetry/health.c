@@ -480,9 +480,11 @@ static void say(const struct health *h, const struct tele_table *t, const struct
                 struct health_view *ret)
 {
     const struct health_port *p = &h->port[j->end];
-    long long min = (long long)((p->at_errors - p->from) / HEALTH_MIN);
-    char name[160];
+    long long seconds = (p->at_errors - p->from) / HEALTH_S;
+    char name[160], seen[32];
     health_end_name(h, j->end, name, sizeof(name));
+    snprintf(seen, sizeof(seen), "%lld %s", seconds < 120 ? seconds : seconds / 60,
+             seconds < 120 ? "s" : "min");
     double scale = p->rate_mbps ? 400000.0 / p->rate_mbps : 1, n = 0;
     double need = 12 * (scale < HEALTH_LONGER ? scale : HEALTH_LONGER);
     switch (j->why) {
@@ -490,13 +492,15 @@ static void say(const struct health *h, const struct tele_table *t, const struct
     case STANDS:
         break;
     case FEW_BITS:
-        snprintf(ret->why, sizeof(ret->why), "no error in %lld min; 1e-14 needs %.0f min", min, need);
+        snprintf(ret->why, sizeof(ret->why), "no error in %s; to be sure of 1e-14 takes %.0f min", seen,
+                 need);
         break;
     case ERRORS_FEW_BITS:
         n = series_count(p->link->series[health_end(p->link, j->end)][SIGNAL_SYMBOL], p->at_errors,
                          130 * HEALTH_MIN);
-        snprintf(ret->why, sizeof(ret->why), "%.0f symbol error%s in %lld min at %s; 1e-15 needs %.0f min", n,
-                 n < 1.5 ? "" : "s", min, name, need / 12 * 125);
+        snprintf(ret->why, sizeof(ret->why),
+                 "%.0f symbol error%s in %s at %s; to be sure of 1e-15 takes %.0f min", n, n < 1.5 ? "" : "s",
+                 seen, name, need / 12 * 125);
         break;
     case STALE:
         snprintf(ret->why, sizeof(ret->why), "%s is not read for %lld min: %s", name,

@@ -354,11 +354,23 @@ void down_judge(struct health *h, struct health_link *l, enum health_rule_index 
              (long long)((h->now - since) / HEALTH_S));
 }
 
+static void span_text(int64_t ns, char *buf, size_t size)
+{
+    int64_t s = ns / HEALTH_S;
+    if (s < 120)
+        snprintf(buf, size, "%lld s", (long long)s);
+    else if (s < 7200)
+        snprintf(buf, size, "%lld min", (long long)s / 60);
+    else
+        snprintf(buf, size, "%.1f h", (double)s / 3600);
+}
+
 void flap_judge(struct health *h, struct health_link *l, struct health_finding *f)
 {
     const struct health_rule *rule = &health_rules[RULE_L02];
     int64_t begin = h->now - rule->level[0].window, first = 0, last = INT64_MIN;
     uint32_t strong = 0, weak = 0;
+    char span[24];
     double most = 0;
     for (unsigned i = 0; l->downs && i < l->downs->num; i++) {
         const struct health_down *d = &l->downs->down[i];
@@ -386,9 +398,9 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
         return;
     f->level = 0;
     f->severity = trains || strong >= (uint32_t)rule->level[0].limit ? ALARM_MAJOR : ALARM_MINOR;
+    span_text(h->now - first, span, sizeof(span));
     if (flaps)
-        snprintf(f->reason, sizeof(f->reason), "%u drops in %.1f h, %s; limit %.0f in 12 h", strong + weak,
-                 (double)(h->now - first) / (double)HEALTH_HOUR,
+        snprintf(f->reason, sizeof(f->reason), "%u drops in %s, %s; limit %.0f in 12 h", strong + weak, span,
                  weak ? "some counted by one end alone, the other cannot be read" : "both ends",
                  rule->level[0].limit);
     else

@@ -172,15 +172,16 @@ static const struct {
 
 static void tell_tree(struct tele *t, const struct congest_tree *c)
 {
-    char reason[300], evidence[400];
+    char reason[300], evidence[400], way[60] = "";
     if (tree_rule[c->kind].rule == NULL || c->sweeps < tree_rule[c->kind].sweeps ||
         loop_now(t->loop).ns - c->since < tree_rule[c->kind].ns)
         return;
+    if (c->num_victims > 0)
+        snprintf(way, sizeof(way), ", %u of them perhaps only in the way", c->num_victims);
     snprintf(reason, sizeof(reason),
-             "%s: %u ports wait for it, %u of them perhaps for nothing of theirs; %.1f Gb/s lost, %.0f %% of "
-             "what the fabric loses",
-             congest_kind_title(c->kind), c->num_members, c->num_victims, c->lost_bps * 8 / 1e9,
-             c->share * 100);
+             "%s: %u port%s for it%s; %.1f Gb/s lost, %.0f %% of what the fabric loses",
+             congest_kind_title(c->kind), c->num_members, c->num_members == 1 ? " waits" : "s wait", way,
+             c->lost_bps * 8 / 1e9, c->share * 100);
     snprintf(evidence, sizeof(evidence),
              "{\"tree\": %llu, \"kind\": \"%s\", \"waiting_ports\": %u, \"victims\": %u, \"switches\": %u, "
              "\"adapters\": %u, \"lost_bytes_per_second\": %.0f, \"explained\": %.3f}",

@@ -35,10 +35,11 @@ def test_good_day(d):
     out = ok(d.weft("status"))
     assert "1,024 of 1,024 ports read" in out and "alarms   0 critical  0 major  0 minor" in out
     out = ok(d.weft("health"))
-    assert out.endswith(" 0 down.\n") and "0 named" in out
+    assert " 0 down.\nunsure: too little seen so far" in out and "0 named" in out and "next:" not in out
     assert ok(d.weft("alarm")) == "no alarms\n"
     assert ok(d.weft("congestion")).startswith("nobody waits\n")
-    assert "no port has any of it" in ok(d.weft("top", "--by", "rcv_errors"))
+    assert "No link need be kept free of traffic: 0 isolated" in ok(d.weft("isolate"))
+    assert "no port has any of it\n" == ok(d.weft("top", "--by", "rcv_errors"))
 
 
 def test_counters(d):
@@ -106,7 +107,7 @@ def test_bad_day(d):
     lines = r.out.splitlines()
     assert lines[0].startswith("#1  receiver does not drain   gpu-0012 mlx5_3 (rail 3)"), r.out
     assert "leaf-su01-rail3/12 -> gpu-0012 mlx5_3/1" in lines[1] and lines[1].endswith("<- root")
-    assert any(line.startswith("    do:  ") and "weft node 'gpu-0012 mlx5_3'" in line for line in lines)
+    assert any(line.startswith("    see: ") and "weft node 'gpu-0012 mlx5_3'" in line for line in lines)
     assert not any(line.startswith("#2") for line in lines), "one fault is one jam"
     assert d.weft("congestion", "rail=3").rc == 1 and d.weft("congestion", "rail=4").rc == 0
     assert d.weft("congestion", "gpu-0012").rc == 1 and d.weft("congestion", "gpu-0012:3").rc == 1

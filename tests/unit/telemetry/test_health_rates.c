@@ -346,7 +346,7 @@ BED(one_error, 1, 400000)
     struct health_view v = view(b, 0);
     assert_int_equal(v.state, HEALTH_UNSURE);
     assert_non_null(strstr(v.why, "1 symbol error in 16 min"));
-    assert_non_null(strstr(v.why, "1e-15 needs 125 min"));
+    assert_non_null(strstr(v.why, "1e-15 takes 125 min"));
     assert_true(v.sure_at == first + 125 * MIN);
     assert_true(fabs(v.symbol_ber / (1 / (400e9 * 960)) - 1) < 0.05);
     pass(b, 110 * MIN);
