@@ -558,7 +558,8 @@ void health_view(const struct health *h, const struct tele_table *t, uint32_t sl
         ret->rule = health_rules[r].id;
         ret->advice = alarm_rule(ret->rule)->advice;
         if (j.why == STANDS || !ret->why[0])
-            snprintf(ret->why, sizeof(ret->why), "%s", l->verdict[r].reason ? l->verdict[r].reason : "");
+            snprintf(ret->why, sizeof(ret->why), "%s%s", l->verdict[r].reason ? l->verdict[r].reason : "",
+                     health_rules[r].kind == KIND_DOWN && !l->down_since ? "; up again" : "");
     }
     add_ratios(h, slot, ret);
     if (mate != TELE_SLOT_NONE)

@@ -99,8 +99,8 @@ static void count_window(struct health *h, struct health_link *l, const struct h
     *x = (struct excess){part, level};
     window_text(window, text, sizeof(text));
     health_end_name(h, l->slot[e], name, sizeof(name));
-    snprintf(f->reason, sizeof(f->reason), "%.0f %s in %s at %s, limit %.3g", n < 1 ? 1 : n, rule->what, text,
-             name, limit);
+    snprintf(f->reason, sizeof(f->reason), "%.0f %s within %s at %s, limit %.3g", n < 1 ? 1 : n, rule->what,
+             text, name, limit);
     snprintf(f->evidence, sizeof(f->evidence),
              "{\"end\":\"" GUID_FMT "/%u\",\"counted\":%.2f,\"window_seconds\":%lld,\"limit\":%.4g}",
              GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num, n,

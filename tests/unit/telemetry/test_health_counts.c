@@ -126,7 +126,7 @@ BED(three_errors, 2, 400000)
     spread(b, 2, TELE_SYMBOL_ERRORS, 3, 11 * MIN);
     assert_int_equal(stands(b, "L06"), ALARM_MAJOR);
     assert_int_equal(b->said[0].slot, 2);
-    assert_non_null(strstr(reason(b, "L06"), "3 post-FEC symbol errors in 12 min"));
+    assert_non_null(strstr(reason(b, "L06"), "3 post-FEC symbol errors within 12 min"));
 }
 
 // What a port has received from elsewhere blames no cable.
