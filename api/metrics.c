@@ -60,7 +60,7 @@ static void names_unref(struct metrics_names *n)
 {
     if (n == NULL || --n->refs > 0)
         return;
-    tele_names_unref(n->names);
+    tele_names_free(n->names);
     metrics_labels_done(&n->labels);
     metrics_labels_done(&n->guilbaults);
     free(n);

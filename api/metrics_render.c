@@ -587,12 +587,3 @@ void metrics_render(struct metrics_page *p, const struct metrics_copy *fabric, u
         devices(&r);
     buf_done(&r.scratch);
 }
-
-size_t metrics_estimate(const struct metrics_copy *fabric, unsigned n)
-{
-    size_t bytes = 0;
-    for (unsigned i = 0; i < n; i++)
-        for (uint32_t k = 0; k < fabric[i].num; k++)
-            bytes += 140ul * (unsigned)(__builtin_popcountll(fabric[i].have[k]) + 8);
-    return bytes;
-}

@@ -62,6 +62,5 @@ struct metrics_copy {       // of one fabric
     uint64_t *value;           // [num * TELE_COUNTERS]
 };
 void metrics_render(struct metrics_page *p, const struct metrics_copy *fabric, unsigned n, unsigned classes);
-size_t metrics_estimate(const struct metrics_copy *fabric, unsigned n); // bytes of text, about
 
 #endif

@@ -224,7 +224,7 @@ int main(int argc, char **argv)
     page(&b, false);
     page(&b, true);
     printf(" \"ports\": %u, \"counters\": %u\n}\n", b.ports, COUNTERS);
-    tele_names_unref(b.names);
+    tele_names_free(b.names);
     fabric_unref(b.f);
     free(b.value);
     free(b.mix);

@@ -93,16 +93,6 @@ static int event_row(const char *kind, const char *severity)
     return -1;
 }
 
-bool alarm_of_event(const char *kind, const char *severity, struct alarm_source *ret, bool *ret_momentary)
-{
-    int i = event_row(kind, severity);
-    if (i < 0)
-        return false;
-    *ret = event_rows[i].of;
-    *ret_momentary = event_rows[i].momentary;
-    return true;
-}
-
 // --- what is remembered ---
 
 struct alarm_watch {

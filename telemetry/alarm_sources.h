@@ -16,9 +16,6 @@ struct alarm_source {
 };
 // By a finding's code and severity; false: no alarm.
 bool alarm_of_finding(const char *code, enum finding_severity s, struct alarm_source *ret);
-// By an event's kind and severity ("warning", …); false: no alarm. Alarms of events that nothing takes back
-// (*ret_momentary) are cleared at once, and stand as long as alarms do at least.
-bool alarm_of_event(const char *kind, const char *severity, struct alarm_source *ret, bool *ret_momentary);
 
 struct alarm_sm { // another subnet manager
     uint64_t guid, node_guid;

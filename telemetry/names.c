@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "telemetry/names.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -9,7 +8,6 @@
 
 struct names {
     struct tele_names n;
-    _Atomic unsigned refs;
     struct tele_name name[];
 };
 
@@ -53,7 +51,6 @@ const struct tele_names *tele_names_new(const struct tele_key *key, uint32_t num
 {
     struct names *w = xmalloc(sizeof(*w) + num * sizeof(w->name[0]));
 
-    atomic_init(&w->refs, 1);
     w->n = (struct tele_names){.f = f != NULL ? fabric_ref(f) : NULL,
                                .known = known != NULL ? fabric_ref(known) : NULL,
                                .num = num,
@@ -65,15 +62,9 @@ const struct tele_names *tele_names_new(const struct tele_key *key, uint32_t num
     return &w->n;
 }
 
-const struct tele_names *tele_names_ref(const struct tele_names *n)
+void tele_names_free(const struct tele_names *n)
 {
-    atomic_fetch_add(&whole(n)->refs, 1);
-    return n;
-}
-
-void tele_names_unref(const struct tele_names *n)
-{
-    if (n == NULL || atomic_fetch_sub(&whole(n)->refs, 1) != 1)
+    if (n == NULL)
         return;
     fabric_unref(n->f);
     fabric_unref(n->known);

@@ -3,8 +3,8 @@
 // for adapters the name of the switch at the other end. Made of the live fabric, and of the blueprint for
 // what is away just now, so that a series keeps its labels while a cable is out.
 //
-// Immutable and reference-counted (atomic): any thread reads while it holds a reference. Strings are those of
-// the fabrics it was made of, of which it holds references.
+// Immutable; whoever made it frees it, and any thread reads until then. Strings are those of the fabrics it
+// was made of, of which it holds references.
 #ifndef WEFT_TELEMETRY_NAMES_H
 #define WEFT_TELEMETRY_NAMES_H
 
@@ -39,7 +39,6 @@ struct tele_names {
 // f and known may be NULL. O(n); 10 ms for 100,000.
 const struct tele_names *tele_names_new(const struct tele_key *key, uint32_t n, const struct fabric *f,
                                         const struct fabric *known);
-const struct tele_names *tele_names_ref(const struct tele_names *n);
-void tele_names_unref(const struct tele_names *n); // NULL is fine
+void tele_names_free(const struct tele_names *n); // NULL is fine
 
 #endif

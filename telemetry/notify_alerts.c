@@ -289,11 +289,3 @@ void alerts_done(struct notify_target *t, bool all_taken)
         x->sending = 0;
     }
 }
-
-bool alerts_wait(const struct notify_target *t)
-{
-    for (const struct alert *x = t->alerts->first; x != NULL; x = x->next)
-        if (x->taken != x->change)
-            return true;
-    return false;
-}

@@ -65,7 +65,6 @@ void alerts_change(struct notify_target *t, const struct alarm_change *c);
 // Compares with the list and composes what is to be sent; all: also what is known already. Returns bodies.
 unsigned alerts_compose(struct notify_target *t, bool all, struct buf ret[NOTIFY_BODIES]);
 void alerts_done(struct notify_target *t, bool all_taken);
-bool alerts_wait(const struct notify_target *t); // something is not taken yet
 // One alert as Alertmanager's API has it; ends_ns 0: left out.
 json_t *alert_json(const struct notifier *n, const struct alarm *m, int64_t ends_ns);
 

@@ -191,7 +191,7 @@ static void make_names(struct remote_write *w)
     struct tele_key *key = xcalloc(n + 1ul, sizeof(*key));
     for (uint32_t i = 0; i < n; i++)
         series_reader_key(w->reader, i, &key[i].node_guid, &key[i].num);
-    tele_names_unref(w->names);
+    tele_names_free(w->names);
     write_labels_done(&w->labels);
     w->names = tele_names_new(key, n, w->names_f, w->names_known);
     write_labels_make(&w->labels, w->names, w->fabric_label, w->label, w->num_labels);
@@ -554,7 +554,7 @@ static void free_all(struct remote_write *w)
     fabric_unref(w->known);
     fabric_unref(w->names_f);
     fabric_unref(w->names_known);
-    tele_names_unref(w->names);
+    tele_names_free(w->names);
     write_labels_done(&w->labels);
     write_maker_done(&w->maker);
     pthread_mutex_destroy(&w->lock);

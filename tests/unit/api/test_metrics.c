@@ -128,7 +128,7 @@ static void rig_init(struct rig *r, const struct fabric *live, const struct fabr
 static void rig_done(struct rig *r)
 {
     metrics_labels_done(&r->labels);
-    tele_names_unref(r->names);
+    tele_names_free(r->names);
     free(r->copy.port);
     free(r->copy.have);
     free(r->copy.value);

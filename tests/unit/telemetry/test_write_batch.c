@@ -38,7 +38,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    tele_names_unref(names);
+    tele_names_free(names);
     fabric_unref(f);
     return 0;
 }
