@@ -2,7 +2,6 @@
 // Opening a store, numbers of series, and the copy of a sweep for the writer.
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "db/series_priv.h"
 #include "lib/log.h"
+#include "lib/thread.h"
 #include "lib/xalloc.h"
 
 #define DAY_MS 86400000LL
@@ -339,13 +339,8 @@ static int look_at_all(struct series *s, struct series_report *rep, struct err *
 
 static int start_writer(struct series *s, struct err *e)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&s->thread, NULL, series_writer_main, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    s->running = rc == 0;
-    return rc ? err_set(e, -rc, s->dir, "cannot start the writer thread: %s", strerror(rc)) : 0;
+    int rc = thread_start(&s->thread, "weft-series", series_writer_main, s);
+    return rc ? err_set(e, rc, s->dir, "cannot start the writer thread: %s", strerror(-rc)) : 0;
 }
 
 static void series_free(struct series *s)

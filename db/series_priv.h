@@ -257,7 +257,6 @@ struct series {
     int64_t last_ms, next_seq;
     // writer
     pthread_t thread;
-    bool running;
     struct series_out out[SERIES_TIERS];
     struct series_key *wkey;
     uint32_t wnum;

@@ -6,11 +6,11 @@
 // its class. Classes (LIDs, blobs, alarms) do not wait for each other then: a blob too big for what is left
 // of the disk must not stop the LIDs.
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "db/db_priv.h"
+#include "lib/thread.h"
 
 enum req_class {
     CLASS_LIDS,
@@ -274,16 +274,11 @@ static void cond_init_monotonic(pthread_cond_t *c)
 
 int db_writer_start(struct db *db, struct err *e)
 {
-    sigset_t all, old;
     cond_init_monotonic(&db->wake);
     cond_init_monotonic(&db->flushed);
-    // Signals are the loop's.
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int rc = pthread_create(&db->thread, NULL, writer_main, db);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int rc = thread_start(&db->thread, "weft-db", writer_main, db);
     if (rc)
-        return err_set(e, -rc, db->path, "cannot start the writer thread: %s", strerror(rc));
+        return err_set(e, rc, db->path, "cannot start the writer thread: %s", strerror(-rc));
     return 0;
 }
 

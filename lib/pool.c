@@ -10,11 +10,11 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/thread.h"
 #include "lib/xalloc.h"
 
 struct region {
@@ -222,21 +222,15 @@ static unsigned processors(void)
     return n > 0 ? (unsigned)n : 1;
 }
 
-// Signals are for the loop thread: workers are made with all of them blocked.
 static void start_threads(struct pool *p, unsigned threads)
 {
-    sigset_t all, old;
     char name[16];
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     for (p->threads = 0; p->threads < threads; p->threads++) {
-        if (pthread_create(&p->thread[p->threads], NULL, thread_main, p) != 0)
-            break;
         snprintf(name, sizeof(name), "weft-pool-%u", p->threads);
-        pthread_setname_np(p->thread[p->threads], name);
+        if (thread_start(&p->thread[p->threads], name, thread_main, p) != 0)
+            break;
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!p->threads) {
         fputs("weft: cannot make a thread\n", stderr);
         abort();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/thread.h"
 #include "lib/xalloc.h"
 
 struct courier {
@@ -83,9 +84,11 @@ struct courier *courier_new(struct loop *l, const struct courier_target *t,
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->cond, NULL);
     c->waker = loop_waker_new(l, "notify", on_wake, c);
-    if (pthread_create(&c->thread, NULL, thread_main, c) == 0)
+    if (thread_start(&c->thread, "weft-notify", thread_main, c) == 0)
         return c;
     loop_waker_free(c->waker);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->cond);
     free(c);
     return NULL;
 }

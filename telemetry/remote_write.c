@@ -12,6 +12,7 @@
 #include "db/series.h"
 #include "lib/err.h"
 #include "lib/rng.h"
+#include "lib/thread.h"
 #include "lib/xalloc.h"
 #include "telemetry/http_post.h"
 #include "telemetry/write_batch.h"
@@ -590,7 +591,7 @@ struct remote_write *remote_write_new(struct loop *l, struct db *db, const struc
     loop_timer_init(&w->save_timer, l, "remote-write", save, w);
     loop_timer_init(&w->look_timer, l, "remote-write", look, w);
     loop_timer_after(&w->look_timer, 10 * MONO_S);
-    if (pthread_create(&w->thread, NULL, thread_main, w) != 0) {
+    if (thread_start(&w->thread, "weft-remote", thread_main, w) != 0) {
         err_set(e, -EAGAIN, "remote_write", "no thread can be made");
         loop_timer_cancel(&w->look_timer);
         loop_waker_free(w->waker);
