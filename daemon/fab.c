@@ -53,23 +53,29 @@ static const char *event_data(const struct fab *f, char *buf, size_t size)
     return buf;
 }
 
+void fab_env_event(const struct fab_env *env, const struct db_event *ev)
+{
+    struct db_event now = *ev;
+    if (env->db == NULL)
+        return;
+    now.wall_ns = wall_now_ns();
+    uint64_t id = db_event_add(env->db, &now);
+    if (*env->api != NULL)
+        api_event(*env->api, id);
+}
+
 static void on_event(void *arg, const struct sm_event *ev)
 {
     struct fab *f = arg;
     char data[60];
     if (f->env.db == NULL)
         return;
-    uint64_t id = db_event_add(f->env.db, &(struct db_event){
-                                              .wall_ns = wall_now_ns(),
-                                              .fabric = f->cfg->name,
+    fab_env_event(&f->env, &(struct db_event){.fabric = f->cfg->name,
                                               .kind = ev->kind,
                                               .severity = ev->severity,
                                               .subject = ev->subject,
                                               .text = ev->text,
-                                              .data = event_data(f, data, sizeof(data)),
-                                          });
-    if (*f->env.api != NULL)
-        api_event(*f->env.api, id);
+                                              .data = event_data(f, data, sizeof(data))});
     wire_watch_event(f->watch, ev);
 }
 

@@ -22,6 +22,9 @@ struct fab_env { // borrowed, process lifetime
     void *arg;
 };
 
+// An event is kept, with the present time, and told to those who listen. Does nothing without a database.
+void fab_env_event(const struct fab_env *env, const struct db_event *ev);
+
 // Opens it. A port that cannot be used now but may heal gives a fab that keeps trying (fab_error() says why);
 // what cannot heal gives NULL and *e. with `once` nothing is tried again.
 struct fab *fab_new(const struct fab_env *env, const struct config_fabric *c, bool once, struct err *e);

@@ -29,18 +29,15 @@ struct out {
 static void put_event(struct out *o, const char *fabric, const char *kind, const char *severity,
                       const char *subject, const char *text)
 {
-    log_notice(kind, "fabric=\"%s\" subject=\"%s\" text=\"%s\"", fabric, subject, text);
-    if (o->env.db == NULL)
-        return;
-    uint64_t id = db_event_add(o->env.db, &(struct db_event){.wall_ns = wall_now_ns(),
-                                                             .fabric = fabric,
-                                                             .kind = kind,
-                                                             .severity = severity,
-                                                             .subject = subject,
-                                                             .text = text,
-                                                             .data = ""});
-    if (*o->env.api != NULL)
-        api_event(*o->env.api, id);
+    char quoted[500]; // what a receiver says is in the text
+    log_notice(kind, "fabric=\"%s\" subject=\"%s\" text=\"%s\"", fabric, subject,
+               log_quote(text, quoted, sizeof(quoted)));
+    fab_env_event(&o->env, &(struct db_event){.fabric = fabric,
+                                              .kind = kind,
+                                              .severity = severity,
+                                              .subject = subject,
+                                              .text = text,
+                                              .data = ""});
 }
 
 // --- remote write ---

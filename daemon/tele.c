@@ -33,17 +33,12 @@ struct wire_tele {
 static void on_event(void *arg, const char *kind, const char *severity, const char *subject, const char *text)
 {
     const struct wire_tele *w = arg;
-    if (w->env.db == NULL)
-        return;
-    uint64_t id = db_event_add(w->env.db, &(struct db_event){.wall_ns = wall_now_ns(),
-                                                             .fabric = w->cfg->name,
-                                                             .kind = kind,
-                                                             .severity = severity,
-                                                             .subject = subject,
-                                                             .text = text,
-                                                             .data = ""});
-    if (*w->env.api != NULL)
-        api_event(*w->env.api, id);
+    fab_env_event(&w->env, &(struct db_event){.fabric = w->cfg->name,
+                                              .kind = kind,
+                                              .severity = severity,
+                                              .subject = subject,
+                                              .text = text,
+                                              .data = ""});
 }
 
 static void on_cable_line(void *arg, unsigned line, const char *text)

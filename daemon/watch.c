@@ -175,17 +175,12 @@ static void on_isolation_event(void *arg, const char *kind, const char *severity
     const struct wire_watch *w = arg;
     char quoted[1200];
     log_notice(kind, "fabric=%s text=\"%s\"", w->cfg->name, log_quote(text, quoted, sizeof(quoted)));
-    if (w->env.db == NULL)
-        return;
-    uint64_t id = db_event_add(w->env.db, &(struct db_event){.wall_ns = wall_now_ns(),
-                                                             .fabric = w->cfg->name,
-                                                             .kind = kind,
-                                                             .severity = severity,
-                                                             .subject = subject,
-                                                             .text = text,
-                                                             .data = data});
-    if (*w->env.api != NULL)
-        api_event(*w->env.api, id);
+    fab_env_event(&w->env, &(struct db_event){.fabric = w->cfg->name,
+                                              .kind = kind,
+                                              .severity = severity,
+                                              .subject = subject,
+                                              .text = text,
+                                              .data = data});
 }
 
 static void on_cap(void *arg, bool reached, const char *text)
