@@ -228,12 +228,36 @@ static void mads(struct own *o)
 
 // --- counters ---
 
+struct count { // a counter of a status
+    const char *name, *help;
+    size_t at;
+};
+
+// get: false when the fabric has no such status.
+static void counts(struct own *o, const struct count *row, size_t num, void *status,
+                   bool (*get)(const struct api_fabric *f, void *status))
+{
+    for (size_t k = 0; k < num; k++) {
+        counter(o, row[k].name, row[k].help);
+        EACH_FABRIC(o, f)
+        {
+            of_fabric(o, f);
+            if (get(f, status))
+                put_count(o, *(const uint64_t *)((const char *)status + row[k].at));
+        }
+    }
+}
+
+static bool get_tele(const struct api_fabric *f, void *status)
+{
+    if (f->tele != NULL)
+        tele_get_status(f->tele, status);
+    return f->tele != NULL;
+}
+
 static void tele_counts(struct own *o)
 {
-    static const struct {
-        const char *name, *help;
-        size_t at;
-    } row[] = {
+    static const struct count row[] = {
         {"weft_telemetry_sweeps_total", "Sweeps of counters", offsetof(struct tele_status, sweeps)},
         {"weft_telemetry_late_sweeps_total", "Sweeps of counters that began later than they should",
          offsetof(struct tele_status, late)},
@@ -244,17 +268,7 @@ static void tele_counts(struct own *o)
         {"weft_telemetry_nonsense_total", "Answers that cannot be", offsetof(struct tele_status, nonsense)},
     };
     struct tele_status st;
-    for (size_t k = 0; k < sizeof(row) / sizeof(row[0]); k++) {
-        counter(o, row[k].name, row[k].help);
-        EACH_FABRIC(o, f)
-        {
-            of_fabric(o, f);
-            if (f->tele == NULL)
-                continue;
-            tele_get_status(f->tele, &st);
-            put_count(o, *(const uint64_t *)((const char *)&st + row[k].at));
-        }
-    }
+    counts(o, row, sizeof(row) / sizeof(row[0]), &st, get_tele);
 }
 
 static void tele_sweep(struct own *o)
@@ -455,12 +469,16 @@ static void history_size(struct own *o)
 
 // --- what goes out ---
 
+static bool get_remote(const struct api_fabric *f, void *status)
+{
+    if (f->remote_write != NULL)
+        remote_write_get_status(f->remote_write, status);
+    return f->remote_write != NULL;
+}
+
 static void remote_counts(struct own *o)
 {
-    static const struct {
-        const char *name, *help;
-        size_t at;
-    } row[] = {
+    static const struct count row[] = {
         {"weft_remote_write_samples_total", "Samples that the receiver has taken",
          offsetof(struct remote_write_status, samples)},
         {"weft_remote_write_bytes_total", "Bytes of the requests taken",
@@ -477,17 +495,7 @@ static void remote_counts(struct own *o)
          offsetof(struct remote_write_status, unnamed)},
     };
     struct remote_write_status st;
-    for (size_t k = 0; k < sizeof(row) / sizeof(row[0]); k++) {
-        counter(o, row[k].name, row[k].help);
-        EACH_FABRIC(o, f)
-        {
-            of_fabric(o, f);
-            if (f->remote_write == NULL)
-                continue;
-            remote_write_get_status(f->remote_write, &st);
-            put_count(o, *(const uint64_t *)((const char *)&st + row[k].at));
-        }
-    }
+    counts(o, row, sizeof(row) / sizeof(row[0]), &st, get_remote);
 }
 
 static void remote_state(struct own *o)
