@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every command and every option, one row each.
+// Every command and every option, one row each; long, since whoever adds a command looks in one place.
 #include "cli/cli.h"
 
 const struct option_row option_rows[] = {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters, history, congestion, health, alarms and silences over the API: a collector on a simulated fabric,
-// in virtual time, with a history that was written before.
+// in virtual time, with a history that was written before. Long: every case asks the one server that the
+// first page makes.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

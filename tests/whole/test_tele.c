@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of a whole simulated fabric, collected under a real manager in virtual time: what the accumulators
-// say against what the simulator's devices have counted.
+// say against what the simulator's devices have counted. Long: every case is of the one world that the first
+// page makes.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

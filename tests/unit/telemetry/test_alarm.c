@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of alarms: what becomes of raising and clearing, groups, acknowledging, silences and windows, and
-// what comes back after a restart. In virtual time.
+// what comes back after a restart. In virtual time. Long: every case is of the one list that the first page
+// makes.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
