@@ -153,6 +153,21 @@ static const char *cable_of(const struct tele_view *w, uint32_t slot, const stru
     return alarm != NULL && alarm->cable[0] ? alarm->cable : NULL;
 }
 
+// A host's cable is named from its switch, as alarms and isolations name it.
+static void name_place(const struct tele_view *w, uint32_t slot, struct row_space *s)
+{
+    const struct spot *p = &s->spot;
+    spot_text(p, s->from);
+    if (p->peer == NULL)
+        snprintf(s->place, sizeof(s->place), "%s", s->from);
+    else if (w->t->port[slot].of_switch)
+        snprintf(s->place, sizeof(s->place), "%s <-> %.200s/%lld", s->from, p->peer_space.name,
+                 (long long)p->peer_space.port);
+    else
+        snprintf(s->place, sizeof(s->place), "%.200s/%lld <-> %s", p->peer_space.name,
+                 (long long)p->peer_space.port, s->from);
+}
+
 static void fill(struct tele_view *w, const struct one *x, struct health_row *row, struct row_space *s)
 {
     const struct alarm *alarm;
@@ -160,16 +175,13 @@ static void fill(struct tele_view *w, const struct one *x, struct health_row *ro
     const struct spot *p = &s->spot;
 
     health_view(tele_health(w->tele), w->t, x->slot, view);
-    // The lower end is shown first.
+    // `a` is the lower end.
     uint32_t far = tele_far(w, x->slot), slot = x->slot;
     if (far != TELE_SLOT_NONE && w->t->port[x->slot].of_switch && !w->t->port[far].of_switch)
         slot = far;
     spot_fill(w, slot, &s->spot);
     s->a = (struct end_row){.guid = p->guid, .name = p->name, .port = p->port};
-    snprintf(s->place, sizeof(s->place), "%s", spot_text(p, s->from));
-    if (p->peer != NULL)
-        snprintf(s->place, sizeof(s->place), "%s <-> %.200s/%lld", s->from, p->peer_space.name,
-                 (long long)p->peer_space.port);
+    name_place(w, slot, s);
     alarm = tele_alarm_of(w, p->guid, (unsigned)p->port);
     *row = (struct health_row){
         .state = health_state_name(view->state),

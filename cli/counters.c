@@ -318,8 +318,9 @@ static void show_history(struct cli *c, json_t *items, json_t *known)
         if (n < COLUMNS_MAX)
             fields[n++] = (struct field){.key = key, .title = key, .kind = bytes ? FIELD_RATE : FIELD_FIGURE};
     }
-    out_list(&c->out, fields, rows);
-    if (json_array_size(rows) == 0)
+    if (json_array_size(rows) > 0)
+        out_list(&c->out, fields, rows);
+    else
         cli_fail(CLI_OK, NULL, "nothing is kept of this time");
     json_decref(rows);
     json_decref(names);

@@ -180,6 +180,10 @@ static void draw(struct cli *c, json_t *items, json_t *fabric, json_t *over)
     if (json_array_size(items) > 0)
         out_list(o, health_fields, items);
     past_lines(o, over);
+    if (c->args.num_words > 0 || args_has(&c->args, "focus"))
+        out_printf(o, "%s",
+                   json_array_size(items) > 0 ? "The whole fabric: "
+                                              : "Nothing wrong there so far.  The whole fabric: ");
     counts_line(o, fabric);
     unsure_line(o, fabric);
     if (is_bad(first))

@@ -493,11 +493,16 @@ static json_t *worst_alarms(struct cli *c, json_t *f)
 // What to look at first; nothing when the advice says it already.
 static void next_line(struct out *o, json_t *f, json_t *alarms)
 {
-    json_t *first = json_array_get(alarms, 0);
+    json_t *first = json_array_get(alarms, 0), *a;
+    size_t i;
     if (json_array_size(json_object_get(f, "advice")) > 0 || first == NULL)
         return;
-    bool jam = js_str(first, "rule")[0] == 'C';
-    out_printf(o, "next: %s", jam ? "weft congestion" : "weft health");
+    static const char *const command[] = {"weft health", "weft congestion"};
+    bool jam = js_str(first, "rule")[0] == 'C', both = false;
+    json_array_foreach(alarms, i, a) both |= (js_str(a, "rule")[0] == 'C') != jam;
+    out_printf(o, "next: %s", command[jam]);
+    if (both)
+        out_printf(o, ", then %s", command[!jam]);
     out_newline(o);
 }
 

@@ -194,10 +194,9 @@ static void rebooted(struct health *h, struct health_link *l, int e, const struc
 {
     char name[160], reason[300];
     uint32_t far = l->slot[!e];
-    snprintf(reason, sizeof(reason), "%s alone has counted the link down (%u); %s began anew",
+    snprintf(reason, sizeof(reason), "%s alone has counted the link down (%u): the far end %s",
              health_end_name(h, l->slot[e], name, sizeof(name)), p->n,
-             far != TELE_SLOT_NONE && h->port[far].resets ? "the far end"
-                                                          : "the far end, or was switched off and");
+             far != TELE_SLOT_NONE && h->port[far].resets ? "began anew" : "was switched off or began anew");
     h->sink.raise(h->sink.arg, "L04", l->slot[0], ALARM_INFO, reason, "{}");
     h->sink.clear(h->sink.arg, "L04", l->slot[0]);
 }
