@@ -15,7 +15,6 @@
 #include "telemetry/notify_priv.h"
 #include "telemetry/syslog.h"
 
-#define TURNS 20 // looks for events in a row: some ten thousand
 #define SOON (50 * MONO_MS)
 #define BACKOFF_FIRST (500 * MONO_MS)
 #define BACKOFF_MOST (30 * MONO_S)
@@ -105,19 +104,16 @@ static void hand_over(struct notify_target *t, struct buf *body, unsigned n)
         buf_done(&body[i]);
 }
 
+// Some hundred events a turn of the loop.
 static void pump_events(struct notify_target *t)
 {
     struct buf body[NOTIFY_BODIES] = {0};
-    unsigned n = 0;
-    uint64_t before;
-    for (unsigned i = 0; i < TURNS && n == 0; i++) {
-        before = t->cursor;
-        n = events_compose(t, body);
-        if (n == 0 && t->cursor == before)
-            break;
-    }
+    uint64_t before = t->cursor;
+    unsigned n = events_compose(t, body);
     tell_dropped(t);
     hand_over(t, body, n);
+    if (n == 0 && t->cursor != before)
+        loop_timer_after(&t->timer, 0);
 }
 
 static void pump_alerts(struct notify_target *t, bool all)

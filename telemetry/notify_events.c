@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "db/db.h"
 #include "lib/hash.h"
 #include "lib/mono.h"
+#include "lib/when.h"
 #include "lib/xalloc.h"
 #include "telemetry/notify_priv.h"
 #include "telemetry/syslog.h"
@@ -64,7 +64,6 @@ struct compose {
     unsigned n;
     uint64_t last; // event that was looked at
     int64_t oldest_ns;
-    uint64_t dropped;
     bool full;
 };
 
@@ -82,18 +81,6 @@ static enum alarm_severity severity_by_name(const char *s)
     return ALARM_INFO;
 }
 
-static int64_t parse_time(const char *s) // as wall_format() writes it; 0 when it is none
-{
-    struct tm tm = {0};
-    unsigned ms = 0;
-    const char *end = strptime(s, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (end == NULL)
-        return 0;
-    if (sscanf(end, ".%3u", &ms) != 1)
-        ms = 0;
-    return (int64_t)timegm(&tm) * MONO_S + ms * MONO_MS;
-}
-
 // As it was told then; the alarm itself may be another one by now, or gone.
 static json_t *alert_of(const struct compose *c, const struct db_event *ev, json_t *data)
 {
@@ -102,7 +89,9 @@ static json_t *alert_of(const struct compose *c, const struct db_event *ev, json
     bool over = strcmp(ev->kind, "alarm-cleared") == 0 || !json_is_true(json_object_get(data, "active"));
     if (rule == NULL || severity < c->t->n->severity || json_object_get(data, "silence") != NULL)
         return NULL;
-    int64_t since = parse_time(text_at(data, "since"));
+    int64_t since;
+    if (when_parse(text_at(data, "since"), &since) != 0)
+        since = ev->wall_ns;
     struct alarm m = {.id = (uint64_t)json_integer_value(json_object_get(data, "alarm")),
                       .rule = rule,
                       .fabric = ev->fabric,
@@ -114,7 +103,7 @@ static json_t *alert_of(const struct compose *c, const struct db_event *ev, json
                       .evidence = "",
                       .advice = rule->advice,
                       .severity = severity,
-                      .since_wall_ns = since != 0 ? since : ev->wall_ns};
+                      .since_wall_ns = since};
     return alert_json(c->t->n, &m, over ? ev->wall_ns : 0);
 }
 
@@ -172,6 +161,16 @@ static bool put_line(struct compose *c, const struct db_event *ev, json_t *data)
     return true;
 }
 
+// What is composed again is not counted again.
+static void drop(struct notify_target *t, uint64_t id)
+{
+    if (id <= t->dropped_to)
+        return;
+    t->dropped_to = id;
+    t->dropped_untold++;
+    t->status.dropped++;
+}
+
 static void on_event(void *arg, const struct db_event *ev)
 {
     struct compose *c = arg;
@@ -184,7 +183,7 @@ static void on_event(void *arg, const struct db_event *ev)
         }
         json_t *data = json_loads(ev->data, 0, NULL);
         if (ev->wall_ns < c->oldest_ns)
-            c->dropped++;
+            drop(c->t, ev->id);
         else if (c->t->kind == NOTIFY_SYSLOG ? put_line(c, ev, data) : put_alert(c, ev, data))
             c->t->load[c->n++] = ev->id;
         json_decref(data);
@@ -203,8 +202,6 @@ unsigned events_compose(struct notify_target *t, struct buf ret[NOTIFY_BODIES])
         return 0;
     t->looked_at = c.last;
     t->num_loading = c.n;
-    t->status.dropped += c.dropped;
-    t->dropped_untold += c.dropped;
     if (c.n == 0)
         t->cursor = c.last;
     return c.n;

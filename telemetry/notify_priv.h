@@ -36,7 +36,7 @@ struct notify_target {
     uint64_t cursor, saved;       // the last event that was taken; … in meta.db
     uint64_t load[NOTIFY_BODIES]; // events of the load under way, by body
     uint64_t looked_at;           // the last event behind them that needs no telling
-    uint64_t dropped_untold;
+    uint64_t dropped_untold, dropped_to; // too old; … so far they are counted
     unsigned num_loading; // bodies; Alertmanager: alerts
 };
 
