@@ -163,7 +163,7 @@ static void fill(struct api *a, const struct alarm *x, struct alarm_row *row, st
             s->end[ends++] = (struct end_at){.guid = x->node_guid[i],
                                              .port = x->port[i],
                                              .name = name_of_node(a, x->fabric, x->node_guid[i])};
-    s->evidence = checked_json(x->evidence);
+    s->evidence = NULL;
     *row = (struct alarm_row){.id = (int64_t)x->id,
                               .severity = alarm_severity_name(x->severity),
                               .rule = x->rule->id,
@@ -176,7 +176,6 @@ static void fill(struct api *a, const struct alarm *x, struct alarm_row *row, st
                               .cable = x->cable,
                               .reason = x->reason,
                               .advice = x->advice,
-                              .evidence = s->evidence,
                               .since = x->since_wall_ns,
                               .last = x->last_wall_ns,
                               .count = (int64_t)x->count,
@@ -193,6 +192,12 @@ static void fill(struct api *a, const struct alarm *x, struct alarm_row *row, st
                               .raised = x->rule->raised,
                               .cleared = x->rule->cleared,
                               .source = x->rule->source};
+}
+
+// Parsed and written again: only for rows that are shown.
+static void fill_evidence(const struct alarm *x, struct alarm_row *row, struct alarm_space *s)
+{
+    row->evidence = s->evidence = checked_json(x->evidence);
 }
 
 // --- the list ---
@@ -251,8 +256,10 @@ void get_alarms(struct request *r)
         if (!passes(&f, &list[i], silenced))
             continue;
         fill(r->api, &list[i], &row, &space);
-        if (sieve_has(f.focus, &row))
-            list_item(&l, &row);
+        if (!sieve_has(f.focus, &row))
+            continue;
+        fill_evidence(&list[i], &row, &space);
+        list_item(&l, &row);
         free(space.evidence);
     }
     list_end(&l, i < n ? number_text(i, next) : NULL, f.focus == NULL ? total : NO_INT, NO_INT,
@@ -272,9 +279,12 @@ static void answer_alarm(struct request *r, const struct alarms *all, const stru
     n = n < MEMBERS_MAX ? n : MEMBERS_MAX;
     struct alarm_row *rows = xcalloc(n + 1, sizeof(*rows));
     struct alarm_space *spaces = xcalloc(n + 1, sizeof(*spaces));
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n; i++) {
         fill(r->api, member[i], &rows[i], &spaces[i]);
+        fill_evidence(member[i], &rows[i], &spaces[i]);
+    }
     fill(r->api, x, &row, &space);
+    fill_evidence(x, &row, &space);
     row.member = (struct items){rows, n};
     answer_struct(r, 200, &schema_alarm_detail, &row);
     for (uint32_t i = 0; i < n; i++)
