@@ -178,7 +178,7 @@ static uint64_t one(const struct selection *sel, const struct sim_port *p, enum 
     case SIM_PMA_BACK:
         return p->counter[c] - p->counter[c] / 4;
     case SIM_PMA_OLD:
-        return p->pma->shown[c];
+        return p->pma ? p->pma->shown[c] : p->counter[c]; // a switch's port 0 is not remembered
     case SIM_PMA_RIGHT:
     case SIM_PMA_OTHER_PORT:
     case SIM_PMA_STATUS:
