@@ -42,10 +42,15 @@ struct group { // hosts that take part
     uint32_t cap;
 };
 
+static bool too_many(const struct group *g)
+{
+    return g->p->num_pairs > FLOWS_MAX;
+}
+
 static void add(struct group *g, uint32_t from, uint32_t to)
 {
     struct pattern *p = g->p;
-    if (from == to || p->num_pairs > FLOWS_MAX)
+    if (from == to || too_many(g))
         return;
     if (p->num_pairs == g->cap) {
         g->cap = g->cap ? g->cap * 2 : 64;
@@ -61,11 +66,11 @@ static uint64_t place(const struct sim_port *p)
     return (uint64_t)p->rail << 48 | (uint64_t)(p->host & 0xffffffff) << 8 | p->num;
 }
 
-static const struct sim *sorting; // qsort() hands nothing on; loop thread only
-static int by_place(const void *a, const void *b)
+static int by_place(const void *a, const void *b, void *arg)
 {
+    const struct sim *s = arg;
     uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-    uint64_t x = place(&sorting->port[i]), y = place(&sorting->port[k]);
+    uint64_t x = place(&s->port[i]), y = place(&s->port[k]);
     return x != y ? (x < y ? -1 : 1) : (i < k ? -1 : i > k);
 }
 
@@ -86,8 +91,7 @@ static void all_hosts(const struct sim *s, struct group *g)
 
 static void in_order(const struct sim *s, struct group *g)
 {
-    sorting = s;
-    qsort(g->host, g->num, sizeof(*g->host), by_place);
+    qsort_r(g->host, g->num, sizeof(*g->host), by_place, (void *)s);
 }
 
 static int named(const struct sim *s, const uint64_t *guid, uint32_t n, uint32_t **ret)
@@ -123,7 +127,7 @@ static void by_rail(struct group *g, unsigned step)
 static void all_to_all(struct group *g, unsigned fan)
 {
     uint32_t others = g->num - 1, n = fan && fan < others ? fan : others;
-    for (uint32_t i = 0; i < g->num; i++)
+    for (uint32_t i = 0; i < g->num && !too_many(g); i++)
         for (uint32_t k = 1; k <= n; k++) // at distances spread over all
             add(g, g->host[i], g->host[(i + 1 + (uint64_t)(k - 1) * others / n) % g->num]);
 }
@@ -167,7 +171,7 @@ static bool receives(const struct group *g, uint32_t port)
 static void to_receivers(struct group *g, unsigned fan)
 {
     uint32_t n = fan < g->num_receivers ? fan : g->num_receivers, turn = 0;
-    for (uint32_t i = 0; i < g->num; i++) {
+    for (uint32_t i = 0; i < g->num && !too_many(g); i++) {
         if (receives(g, g->host[i]))
             continue;
         for (uint32_t k = 0; k < n; k++)
@@ -264,7 +268,7 @@ int pattern_make(struct sim *s, const struct sim_flow_spec *d, struct pattern *r
         rc = named(s, d->receiver, d->num_receivers, &g.receiver);
     if (rc == 0)
         make_pairs(&g, d);
-    if (rc == 0 && ret->num_pairs > FLOWS_MAX)
+    if (rc == 0 && too_many(&g))
         rc = -E2BIG;
     if (rc == 0)
         count_ends(s, ret);
