@@ -398,10 +398,12 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
     f->level = 0;
     f->severity = trains || strong >= (uint32_t)rule->level[0].limit ? ALARM_MAJOR : ALARM_MINOR;
     span_text(h->now - first, span, sizeof(span));
+    char ends[64] = "counted by both ends";
+    if (weak)
+        snprintf(ends, sizeof(ends), "%u of them counted by one end alone", weak);
     if (flaps)
         snprintf(f->reason, sizeof(f->reason), "%u drops in %s, %s; limit %.0f in 12 h", strong + weak, span,
-                 weak ? "some counted by one end alone, the other cannot be read" : "both ends",
-                 rule->level[0].limit);
+                 ends, rule->level[0].limit);
     else
         snprintf(f->reason, sizeof(f->reason), "%.0f recoveries in a minute, limit %.0f", most,
                  rule->level[1].limit);
