@@ -7,10 +7,10 @@
 // them may hold others up (press, 0..1):
 //   - one that waits itself: the share of time for which it does. Behind it packets stand for at least as
 //     long.
-//   - one that does not: the mean queue of a server as busy (M/D/1, Pollaczek and Khinchine: r^2 / 2 (1 -
-//   r)),
-//     of that at 99 % use. Ports far from full take their small part too (open): under even load all of a
-//     switch's ports explain a wait together, and none is its root.
+//   - one that does not: the mean queue of a server as busy (M/D/1, Pollaczek and Khinchine:
+//     r^2 / 2 (1 - r)), of that at 99 % use. Ports far from full take their small part too (open): under even load all of a
+//     switch's ports explain a wait together, and none is its root. Together they explain no more than
+//     bursts do (BURSTS): a sender that stands still does not wait for ports that others get through.
 //   - a full one only as far as its bytes come from ports that wait, or may (balance): when one that does not
 //     wait feeds it freely, it holds nobody up. It is busy, which is no fault.
 // Ports behind a waiting one together explain no more of its time than they are blocked themselves (union
@@ -201,6 +201,7 @@ static double add_read(struct congest *c, uint32_t v, const struct congest_ways 
             open += congest_pressure(k->u);
         }
     }
+    open = fmin(open, BURSTS);
     c->g.v[v].open = (float)open;
     return bound + open;
 }

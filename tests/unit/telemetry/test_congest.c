@@ -186,6 +186,32 @@ static void test_incast(void **state)
     congest_rig_free(&r);
 }
 
+// All other cables carry much too: that a port waits for most of the time is not theirs.
+static void test_incast_under_load(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    for (uint32_t s = 0; s < r.t.num; s++)
+        congest_rig_set(&r, s, 0.89, 0);
+    uint32_t root = congest_rig_to(&r, "leaf0", host(0, 1));
+    congest_rig_set(&r, root, 0.998, 0);
+    for (unsigned l = 1; l < 4; l++) {
+        unsigned k = spine_for(&r, l, host(0, 1));
+        uint32_t down = congest_rig_to(&r, spine(k), "leaf0");
+        congest_rig_set(&r, congest_rig_to(&r, leaf(l), spine(k)), 0.25, 0.74);
+        congest_rig_set(&r, down, (r.held[down] > 0 ? r.used[down] : 0) + 0.25, 0.24);
+        for (unsigned h = 0; h < HOSTS; h++)
+            congest_rig_set(&r, congest_rig_to(&r, host(l, h), leaf(l)), 0.06, 0.93);
+    }
+    congest_rig_set(&r, congest_rig_to(&r, host(0, 2), "leaf0"), 0.248, 0.75);
+    congest_rig_feeds(&r, 3);
+    const struct congest_tree *t = tree_at(&r, root);
+    assert_non_null(t);
+    assert_int_equal(t->kind, CONGEST_INCAST);
+    assert_true(t->explained > 0.7);
+    congest_rig_free(&r);
+}
+
 static void test_two_roots(void **state)
 {
     struct congest_rig r;
@@ -826,6 +852,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_receiver),
         cmocka_unit_test(test_incast),
+        cmocka_unit_test(test_incast_under_load),
         cmocka_unit_test(test_two_roots),
         cmocka_unit_test(test_victims),
         cmocka_unit_test(test_imbalance),
