@@ -38,9 +38,11 @@ def detect(table, seed):
              % (c["kind"], c["severity"], c["cases"], c["found"], c["recall"], c["low"], c["high"], c["median_s"]))
     for f in r["false"]:
         note("  on links that have nothing: %s %d times, %d major" % (f["rule"], f["alarms"], f["major"]))
+    if r["first_isolated"]:
+        note("  isolated with a good cable: " + r["first_isolated"])
     for kind in sorted({c["kind"] for c in r["cells"]}):
         cells = [c for c in r["cells"] if c["kind"] == kind]
-        table.add("detect, %s: faults missed" % kind, 1 - min(c["recall"] for c in cells), "of 1", bar=0.01)
+        table.add("detect, %s: faults missed" % kind, round(1 - min(c["recall"] for c in cells), 6), "of 1", bar=0.01)
     table.add("detect: port-hours", r["port_hours"], "h")
     table.add("detect: links isolated", r["isolated"], "links")
     table.add("detect: good cables isolated", r["isolated_good"], "links", bar=0)
@@ -103,7 +105,7 @@ def congest(table, seed):
     for c in program(bench, "--mixed", "--json", "--seed", 200 + seed):
         note("  %-22s %3d fabrics, right %3d, kind right %3d" % (c["scenario"], c["runs"], c["right"], c["kind"]))
         none = c["scenario"] == "none"
-        table.add("congestion, %s: %s" % (c["scenario"], "a root is named" if none else "root port not found"), 1 - c["right"] / c["runs"], "of 1",
+        table.add("congestion, %s: %s" % (c["scenario"], "a root is named" if none else "root port not found"), round(1 - c["right"] / c["runs"], 6), "of 1",
                   bar=0.02 if none else 0.05)
     for c in program(bench, "--speed", "ft3-64-16", "--json"):
         table.add("congestion: a sweep of %d ports, %d wait: at first" % (c["ports"], c["held"]), c["first_ms"], "ms")
