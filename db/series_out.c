@@ -156,9 +156,24 @@ static int open_file(struct series *s, struct series_out *o, const struct series
     }
 }
 
+// Deleted, moved away or replaced while it is open: what is written goes nowhere that anybody can read.
+static void look_for_file(struct series *s, struct series_out *o)
+{
+    int moved = 0;
+    if (!o->file.c || sqlite3_file_control(o->file.c, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK ||
+        !moved)
+        return;
+    log_error("series-file-gone", "path=%s text=\"somebody has taken the file away: a new one is begun\"",
+              o->file.path);
+    series_file_close(&o->file);
+    forget_chains(o);
+    s->keep_now = true;
+}
+
 static int have_file(struct series *s, struct series_out *o, int64_t at_ms)
 {
     struct series_name name;
+    look_for_file(s, o);
     if (o->file.c && at_ms >= o->file.name.from_ms && at_ms < o->file.name.to_ms)
         return 0;
     series_name_of(o->tier, at_ms, &name);

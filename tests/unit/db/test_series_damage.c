@@ -380,18 +380,59 @@ static void absurd_questions(void **state)
     assert_null(series_reader_new("/nowhere/at/all", &e));
 }
 
+// Somebody deletes a file, or puts another one in its place, while it is written: sweeps from then on are
+// kept.
+static void a_file_is_taken_away(void **state)
+{
+    struct sfix *f = *state;
+    struct series_name *list;
+    struct stat was, is;
+    char *ours = NULL, *other = path_of(f, "other");
+    s_open(f);
+    s_series(f, 100);
+    for (int i = 0; i < 60; i++) {
+        s_count(f);
+        s_sweep(f, T0 + i * 300000);
+        if (i != 20 && i != 40)
+            continue;
+        series_flush(f->s);
+        if (!ours) {
+            assert_true(series_names(f->dir, &list) > 0);
+            for (int k = 0; !ours; k++) // raw stands first
+                ours = list[k].tier == SERIES_RAW ? path_of(f, list[k].text) : NULL;
+            free(list);
+        }
+        if (i == 20) {
+            assert_int_equal(unlink(ours), 0);
+        } else {
+            assert_int_equal(stat(ours, &was), 0); // begun anew
+            int fd = open(other, O_CREAT | O_WRONLY, 0600);
+            assert_true(fd >= 0);
+            close(fd);
+            assert_int_equal(rename(other, ours), 0);
+        }
+    }
+    series_flush(f->s);
+    struct series_health h;
+    series_health(f->s, &h);
+    assert_int_equal(h.status, 0);
+    assert_int_equal(stat(ours, &is), 0);
+    assert_true(is.st_size > 0 && is.st_ino != was.st_ino);
+    long wrong, points = read_all(f, &wrong);
+    assert_int_equal(wrong, 0);
+    assert_true(points >= 19 * 90);
+    free(ours);
+    free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ST(damaged_files),
-        ST(a_damaged_day_is_set_aside),
-        ST(a_damaged_chunk_costs_itself),
-        ST(a_newer_schema_is_refused),
-        ST(something_else_in_the_folder),
-        ST(small_steps_back),
-        ST(great_steps_back),
-        ST(a_step_back_over_midnight),
-        ST(a_clock_before_all_time),
+        ST(a_file_is_taken_away),       ST(damaged_files),
+        ST(a_damaged_day_is_set_aside), ST(a_damaged_chunk_costs_itself),
+        ST(a_newer_schema_is_refused),  ST(something_else_in_the_folder),
+        ST(small_steps_back),           ST(great_steps_back),
+        ST(a_step_back_over_midnight),  ST(a_clock_before_all_time),
         ST(absurd_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
