@@ -34,6 +34,7 @@ struct api_fabric { // borrowed; lives as long as the api
     struct isolate *isolate;           // NULL where links are not isolated
     struct series *series;             // history's writer, for its state; NULL when nothing is kept
     struct remote_write *remote_write; // NULL: nowhere
+    const char *no_history;            // why nothing is kept although it should be; NULL otherwise
     const char *series_dir;            // folder that readers of history open; NULL when nothing is kept
 };
 

@@ -348,10 +348,9 @@ static void answer_rows(struct later *l, struct request *r)
 static bool may_ask(struct request *r)
 {
     if (r->view->src->series_dir == NULL) {
-        answer_problem(r, 409,
-                       "no history of fabric %s is kept: its folder cannot be used; weftd's log says why "
-                       "(history-off)",
-                       r->view->src->name);
+        const char *why = r->view->src->no_history;
+        answer_problem(r, 409, "fabric %s: %s", r->view->src->name,
+                       why ? why : "no history is kept, since no counters are collected");
         return false;
     }
     return later_room(r, LATER_QUERY);

@@ -125,8 +125,10 @@ static void fill_alarms(const struct api *a, const char *fabric, struct telemetr
 static void fill_history(const struct view *v, struct telemetry_row *row)
 {
     struct series_health h;
-    if (v->src->series == NULL)
+    if (v->src->series == NULL) {
+        row->history = v->src->no_history;
         return;
+    }
     series_health(v->src->series, &h);
     if (h.status == 0)
         return;
@@ -299,6 +301,17 @@ static void put_history(struct list *l, const struct api_fabric *f)
 {
     struct series_health h;
     struct tier_row tier[SERIES_TIERS];
+    if (f->series == NULL) {
+        list_item(l, &(struct db_row){.fabric = f->name,
+                                      .text = f->no_history,
+                                      .series = NO_INT,
+                                      .sweeps = NO_INT,
+                                      .left_out = NO_INT,
+                                      .last_commit_seconds = NAN,
+                                      .max_commit_seconds = NAN,
+                                      .cpu_seconds = NAN});
+        return;
+    }
     series_health(f->series, &h);
     for (unsigned i = 0; i < SERIES_TIERS; i++)
         tier[i] = (struct tier_row){.tier = tier_names[i],
@@ -318,6 +331,12 @@ static void put_history(struct list *l, const struct api_fabric *f)
                                   .tiers = {tier, SERIES_TIERS}});
 }
 
+// Or should have.
+static bool has_history(const struct api_fabric *f)
+{
+    return f->series != NULL || f->no_history != NULL;
+}
+
 void get_db(struct request *r)
 {
     struct api *a = r->api;
@@ -329,12 +348,12 @@ void get_db(struct request *r)
     if (!cursor_number(r, &i))
         return;
     for (unsigned k = 0; k < a->c.num_fabrics; k++)
-        n += a->c.fabric[k]->series != NULL;
+        n += has_history(a->c.fabric[k]);
     list_begin(&l, r, &schema_db);
     for (; i <= a->c.num_fabrics && !list_full(&l); i++) {
         if (i == 0)
             put_meta(&l, a);
-        else if (a->c.fabric[i - 1]->series != NULL)
+        else if (has_history(a->c.fabric[i - 1]))
             put_history(&l, a->c.fabric[i - 1]);
     }
     list_end(&l, i <= a->c.num_fabrics ? number_text(i, next) : NULL, n, NO_INT, wall_now_ns());

@@ -222,7 +222,9 @@ static int job_failed(struct cli *c, json_t *job)
         return cli_fail(CLI_FINDINGS, where, "%s", text); // asked well, and that is the answer
     if (is_element(c, where) || (where[0] && (c->args.command->run == cmd_route_job || blueprint)))
         return cli_fail(CLI_USAGE, where, "%s", text);
-    return cli_fail(CLI_FINDINGS, where[0] ? where : NULL, "the routes could not be computed: %s",
+    return cli_fail(CLI_FINDINGS, where[0] ? where : NULL, "%s: %s",
+                    strncmp(c->args.command->name, "db", 2) == 0 ? "the files could not be checked"
+                                                                 : "the routes could not be computed",
                     text[0] ? text : "weftd does not say why");
 }
 

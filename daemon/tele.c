@@ -21,6 +21,7 @@ struct wire_tele {
     struct series *series;
     struct series_report report;
     char dir[400];
+    char no_history[800];
     struct tele *tele;
     void (*swept)(void *arg); // NULL: nobody asks
     void *swept_arg;
@@ -100,6 +101,9 @@ static void open_history(struct wire_tele *w)
     if (w->series == NULL) {
         log_error("history-off", "fabric=%s dir=\"%s\" text=\"%s\"", w->cfg->name, w->dir,
                   err_str(&e, text, sizeof(text)));
+        snprintf(w->no_history, sizeof(w->no_history),
+                 "no history is kept until weftd is started again without this: %s", text);
+        w->api->no_history = w->no_history;
         return;
     }
     if (w->report.set_aside > 0)
@@ -143,6 +147,7 @@ void wire_tele_open(struct wire_tele *w, struct mad_engine *e)
         .per_device = (unsigned)c->telemetry_per_device,
         .clear_saturated = c->telemetry_clear_saturated,
         .dir = w->series ? w->dir : NULL,
+        .no_history = w->api->no_history,
         .history_ms = w->report.last_ms,
         .pool = w->env.pool,
     };
@@ -172,6 +177,7 @@ void wire_tele_free(struct wire_tele *w)
         return;
     wire_tele_close(w);
     w->api->series = NULL;
+    w->api->no_history = NULL;
     w->api->series_dir = NULL;
     series_close(w->series);
     free(w);

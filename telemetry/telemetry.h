@@ -35,10 +35,11 @@ struct tele_opts {
     int64_t detail_interval_ns; // of the groups SPEED, RCV_DETAIL, XMIT_DETAIL
     unsigned per_device;        // requests at once to one device
     bool clear_saturated;       // clear counters that cannot count further (only those; never others)
-    const char *dir;    // the fabric's folder of history: what accumulators need over restarts is kept there;
-                        // NULL: they begin anew
-    int64_t history_ms; // series_report.last_ms: time of the newest sweep that history has
-    struct pool *pool;  // for what is written to dir; NULL: on the loop
+    const char *dir; // the fabric's folder of history: what accumulators need over restarts is kept there;
+                     // NULL: they begin anew
+    const char *no_history; // why there is no history although it is wanted (borrowed); NULL otherwise
+    int64_t history_ms;     // series_report.last_ms: time of the newest sweep that history has
+    struct pool *pool;      // for what is written to dir; NULL: on the loop
 };
 struct tele_callbacks {
     void *arg;

@@ -253,6 +253,7 @@ static void tell_late(struct tele *t)
                                                       .rule = "W01",
                                                       .subject = "counters",
                                                       .severity = ALARM_MINOR,
+                                                      .place = "weft",
                                                       .reason = reason});
     }
     alarm_round(t->alarms, t->fabric, "W01");
@@ -261,15 +262,18 @@ static void tell_late(struct tele *t)
 static void tell_history(struct tele *t)
 {
     struct series_health h;
-    if (t->series == NULL)
-        return;
-    series_health(t->series, &h);
-    if (h.status != 0)
+    const char *why = t->o.no_history;
+    if (t->series != NULL) {
+        series_health(t->series, &h);
+        why = h.status != 0 ? h.text : NULL;
+    }
+    if (why != NULL)
         alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
                                                       .rule = "W02",
                                                       .subject = "history",
                                                       .severity = ALARM_MAJOR,
-                                                      .reason = h.text});
+                                                      .place = "weft",
+                                                      .reason = why});
     alarm_round(t->alarms, t->fabric, "W02");
 }
 
