@@ -339,7 +339,7 @@ static bool sums_fit(const struct tele *t, const struct agent *a, const struct a
 {
     for (unsigned c = 0; c < TELE_COUNTERS; c++) {
         uint64_t sum = 0;
-        if (!(r->counters & t->error_counters & ~r->full) >> c & 1)
+        if (!((r->counters & t->error_counters & ~r->full) >> c & 1))
             continue;
         for (unsigned i = 0; i < a->num; i++)
             if (t->table.have[a->slot[i]] >> c & 1)
