@@ -12,7 +12,8 @@
 
 #define GRACE (600 * MONO_S)
 #define WALL 1800000000000000000LL
-#define LINGERS (3 * 3600 * MONO_S) // what a fault leaves behind may be named so long after its end
+#define LINGERS                                                                                              \
+    (5 * 3600 * MONO_S) // what a fault leaves behind is in the longest window: 250 min at 200 Gb/s
 
 static unsigned rule_index(const char *rule)
 {
