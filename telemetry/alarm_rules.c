@@ -305,7 +305,7 @@ const struct alarm_rule alarm_rules[] = {
      .severity = "minor",
      .raised = "two sweeps of counters in a row took longer than the interval",
      .cleared = "2 in time",
-     .advice = "a longer telemetry.interval, or look at what does not answer: weft counters --unread",
+     .advice = "a longer telemetry.interval, or look at what does not answer: weft counters 'pma!=read'",
      .source = "weft",
      .clear_after_ns = 20 * MONO_S},
     {.id = "W02",
