@@ -10,6 +10,7 @@
 #include "db/series.h"
 #include "lib/err.h"
 #include "lib/log.h"
+#include "lib/pool.h"
 #include "lib/xalloc.h"
 #include "telemetry/module.h"
 #include "telemetry/telemetry.h"
@@ -25,8 +26,15 @@ struct wire_tele {
     struct tele *tele;
     void (*swept)(void *arg); // NULL: nobody asks
     void *swept_arg;
-    int64_t cable_mtime;  // of the file that was read last, ns; 0: none
-    unsigned cable_lines; // told of
+    int64_t cable_mtime; // of the file that was read last, ns; 0: none
+    struct cable_read {  // by a worker: a large file takes a third of a second
+        struct pool_job job;
+        bool running;
+        char *path;     // a copy: the configuration may change meanwhile
+        unsigned lines; // told of
+        struct tele_modules *modules;
+        struct err e;
+    } cables;
 };
 
 #define CABLE_LINES_TOLD 20
@@ -45,34 +53,57 @@ static void on_event(void *arg, const char *kind, const char *severity, const ch
 static void on_cable_line(void *arg, unsigned line, const char *text)
 {
     struct wire_tele *w = arg;
-    if (++w->cable_lines <= CABLE_LINES_TOLD)
+    if (++w->cables.lines <= CABLE_LINES_TOLD)
         log_warning("cable-file-line", "fabric=%s file=\"%s\" line=%u text=\"%s\"", w->cfg->name,
-                    w->env.config->cable_file, line, text);
+                    w->cables.path, line, text);
 }
 
-// Reads the file again when it is another one. A file that cannot be read leaves what was known.
+static void read_cables(void *arg, struct par *par)
+{
+    struct wire_tele *w = arg;
+    (void)par;
+    w->cables.modules = tele_modules_read(w->cables.path, on_cable_line, w, &w->cables.e);
+}
+
+static void forget_cables(struct cable_read *c)
+{
+    tele_modules_free(c->modules);
+    free(c->path);
+    *c = (struct cable_read){0};
+}
+
+// A file that cannot be read leaves what was known.
+static void cables_read(void *arg)
+{
+    struct wire_tele *w = arg;
+    struct cable_read *c = &w->cables;
+    char text[700];
+    if (c->modules == NULL) {
+        log_warning("cable-file-not-read", "fabric=%s text=\"%s\"", w->cfg->name,
+                    err_str(&c->e, text, sizeof(text)));
+    } else {
+        log_notice("cable-file", "fabric=%s file=\"%s\" modules=%u lines_left_out=%u", w->cfg->name, c->path,
+                   tele_modules_num(c->modules), c->lines);
+        tele_set_modules(w->tele, c->modules);
+        c->modules = NULL;
+    }
+    forget_cables(c);
+}
+
+// Reads the file again when it is another one.
 static void look_at_cables(struct wire_tele *w)
 {
     const char *path = w->env.config->cable_file;
     struct stat st = {0};
-    struct err e = {0};
-    char text[700];
-    if (path[0] == 0)
+    if (path[0] == 0 || w->cables.running)
         return;
     int64_t mtime = stat(path, &st) == 0 ? st.st_mtim.tv_sec * MONO_S + st.st_mtim.tv_nsec : -1;
     if (mtime == w->cable_mtime)
         return;
     w->cable_mtime = mtime;
-    w->cable_lines = 0;
-    struct tele_modules *m = tele_modules_read(path, on_cable_line, w, &e);
-    if (m == NULL) {
-        log_warning("cable-file-not-read", "fabric=%s text=\"%s\"", w->cfg->name,
-                    err_str(&e, text, sizeof(text)));
-        return;
-    }
-    log_notice("cable-file", "fabric=%s file=\"%s\" modules=%u lines_left_out=%u", w->cfg->name, path,
-               tele_modules_num(m), w->cable_lines);
-    tele_set_modules(w->tele, m);
+    w->cables = (struct cable_read){
+        .job = {.work = read_cables, .done = cables_read, .arg = w}, .running = true, .path = xstrdup(path)};
+    pool_submit(w->env.pool, &w->cables.job);
 }
 
 static void on_swept(void *arg)
@@ -163,6 +194,8 @@ void wire_tele_close(struct wire_tele *w)
     if (w == NULL)
         return;
     w->api->tele = NULL;
+    pool_cancel(&w->cables.job);
+    forget_cables(&w->cables);
     tele_free(w->tele);
     w->tele = NULL;
     if (w->series != NULL) {
