@@ -120,7 +120,7 @@ static const struct {
     {"off", "off_seconds", NULL},
     {"seed", "seed", NULL},
     {"as", "text", NULL},
-    {"drain", "share", NULL},
+    {"takes", "share", NULL},
     {"symbol", "symbol", NULL},
     {"ber", "ber", NULL},
     {"raw-ber", "raw_ber", NULL},

@@ -37,7 +37,7 @@ _weft() {
         ["route adaptive"]="--watch --limit"
         ["route quality"]="--watch --engine --fail"
         ["route job"]="--fail"
-        ["whatif"]="--engine --fail --drain --add --drain"
+        ["whatif"]="--engine --fail --drain --add"
         ["reroute"]="--wait --apply"
         ["blueprint show"]="--watch"
         ["blueprint accept"]="--check --no-wait"
@@ -65,7 +65,7 @@ _weft() {
         ["sim set"]=""
         ["sim sm"]="--priority --state --sm-key --sm-guid --frozen --silent --quiet --poll --misses"
         ["sim traffic"]="--hosts --receivers --load --shift --fan --level --window --on --off --seed --as"
-        ["sim receiver"]="--drain --drain"
+        ["sim receiver"]="--takes"
         ["sim errors"]="--symbol --ber --raw-ber --uncorrectable --recovery --receive --remote --integrity --overrun --discard --vl15"
         ["sim play"]="--check"
         ["sim loss"]=""
@@ -129,7 +129,7 @@ _weft() {
     --off) COMPREPLY=(); return ;;
     --seed) COMPREPLY=(); return ;;
     --as) COMPREPLY=(); return ;;
-    --drain) COMPREPLY=(); return ;;
+    --takes) COMPREPLY=(); return ;;
     --symbol) COMPREPLY=(); return ;;
     --ber) COMPREPLY=(); return ;;
     --raw-ber) COMPREPLY=(); return ;;
@@ -146,7 +146,7 @@ _weft() {
         w=${COMP_WORDS[i]}
         if [ -n "$skip" ]; then skip=; continue; fi
         case $w in
-        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --drain | --symbol | --ber | --raw-ber | --uncorrectable | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15) skip=1 ;;
+        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --takes | --symbol | --ber | --raw-ber | --uncorrectable | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15) skip=1 ;;
         -*) ;;
         *) words+=("$w") ;;
         esac

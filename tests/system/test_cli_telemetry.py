@@ -93,7 +93,7 @@ def test_history(d):
 
 def test_bad_day(d):
     """A host that takes nothing, a cable with symbol errors, and one with a few: who is to blame is said by name."""
-    ok(d.weft("sim", "receiver", "gpu-0012:3", "--drain", "0.1%"))
+    ok(d.weft("sim", "receiver", "gpu-0012:3", "--takes", "0.1%"))
     ok(d.weft("sim", "traffic", "ring", "--load", "60%"))
     ok(d.weft("sim", "errors", "leaf-su01-rail2[44]", "--ber", "1e-9"))
     wait_for(lambda: d.weft("health").rc == 1 and d.weft("congestion").rc == 1, "it is found")
@@ -168,7 +168,7 @@ def test_isolate(d):
 
 def test_over(d):
     ok(d.weft("sim", "traffic", "stop"))
-    ok(d.weft("sim", "receiver", "gpu-0012:3", "--drain", "100%"))
+    ok(d.weft("sim", "receiver", "gpu-0012:3", "--takes", "100%"))
     wait_for(lambda: d.weft("congestion").rc == 0, "the jam is over")
 
 
