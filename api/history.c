@@ -151,7 +151,9 @@ static bool take_counters(struct request *r, struct query *q)
     }
     for (; *s != 0; s += strcspn(s, ","), s += *s == ',') {
         size_t n = strcspn(s, ",");
-        snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), s);
+        size_t kept = n < sizeof(name) ? n : sizeof(name) - 1;
+        memcpy(name, s, kept);
+        name[kept] = 0;
         int c = n > 0 ? counter_of(r, name) : 0;
         if (c < 0)
             return false;

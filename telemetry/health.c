@@ -499,8 +499,8 @@ static void say(const struct health *h, const struct tele_table *t, const struct
         n = series_count(p->link->series[health_end(p->link, j->end)][SIGNAL_SYMBOL], p->at_errors,
                          130 * HEALTH_MIN);
         snprintf(ret->why, sizeof(ret->why),
-                 "%.0f symbol error%s in %s at %s; to be sure of 1e-15 takes %.0f min", n, n < 1.5 ? "" : "s",
-                 seen, name, need / 12 * 125);
+                 "%.0f symbol error%s in %.20s at %.120s; to be sure of 1e-15 takes %.0f min", n,
+                 n < 1.5 ? "" : "s", seen, name, need / 12 * 125);
         break;
     case STALE:
         snprintf(ret->why, sizeof(ret->why), "%s is not read for %lld min: %s", name,
