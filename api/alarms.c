@@ -30,19 +30,14 @@ static bool parse_id(struct request *r, const char *what, uint64_t *ret)
 
 // --- rows ---
 
-struct end_at {
-    uint64_t guid;
-    int64_t port;
-    const char *name;
-};
 static const struct field place_fields[] = {
-    {.name = "guid", .type = FIELD_GUID, .at = offsetof(struct end_at, guid), "NodeGUID"},
-    {.name = "name", .type = FIELD_STR, .at = offsetof(struct end_at, name), "its description"},
-    {.name = "port", .type = FIELD_INT, .at = offsetof(struct end_at, port), "port number; 0: the node"},
+    {.name = "guid", .type = FIELD_GUID, .at = offsetof(struct end_row, guid), "NodeGUID"},
+    {.name = "name", .type = FIELD_STR, .at = offsetof(struct end_row, name), "its description"},
+    {.name = "port", .type = FIELD_INT, .at = offsetof(struct end_row, port), "port number; 0: the node"},
     {0},
 };
 static const struct schema schema_alarm_end = {
-    .name = "alarm_end", "An end of what an alarm is about", sizeof(struct end_at), place_fields};
+    .name = "alarm_end", "An end of what an alarm is about", sizeof(struct end_row), place_fields};
 
 struct alarm_row {
     int64_t id, since, last, cleared_at, count, silence, members, group;
@@ -132,7 +127,7 @@ const struct param alarm_params[] = {
 };
 
 struct alarm_space {
-    struct end_at end[2];
+    struct end_row end[2];
     char *evidence; // checked
 };
 
@@ -160,9 +155,9 @@ static void fill(struct api *a, const struct alarm *x, struct alarm_row *row, st
     size_t ends = 0;
     for (int i = 0; i < 2; i++)
         if (x->node_guid[i] != 0)
-            s->end[ends++] = (struct end_at){.guid = x->node_guid[i],
-                                             .port = x->port[i],
-                                             .name = name_of_node(a, x->fabric, x->node_guid[i])};
+            s->end[ends++] = (struct end_row){.guid = x->node_guid[i],
+                                              .port = x->port[i],
+                                              .name = name_of_node(a, x->fabric, x->node_guid[i])};
     s->evidence = NULL;
     *row = (struct alarm_row){.id = (int64_t)x->id,
                               .severity = alarm_severity_name(x->severity),
@@ -430,15 +425,9 @@ void get_silences(struct request *r)
     list_end(&l, i < n ? number_text(i, next) : NULL, n, NO_INT, wall_now_ns());
 }
 
-static const char *text_of(struct request *r, const char *name)
-{
-    const char *s = json_string_value(json_object_get(r->json, name));
-    return s != NULL ? s : "";
-}
-
 static bool take_time(struct request *r, const char *name, int64_t *ret)
 {
-    const char *s = text_of(r, name);
+    const char *s = body_str(r, name);
     if (s[0] == 0 || when_parse(s, ret) == 0)
         return true;
     answer_problem(r, 400, "\"%s\" must be a time such as 2026-01-31T18:00:00Z, not \"%.60s\"", name, s);
@@ -447,7 +436,7 @@ static bool take_time(struct request *r, const char *name, int64_t *ret)
 
 static bool take_end(struct request *r, struct alarm_silence *s)
 {
-    const char *span = text_of(r, "for");
+    const char *span = body_str(r, "for");
     int64_t seconds = 0;
     if (!take_time(r, "from", &s->from_wall_ns) || !take_time(r, "until", &s->until_wall_ns))
         return false;
@@ -484,10 +473,10 @@ void post_silence(struct request *r)
 
     if (all == NULL)
         return;
-    struct alarm_silence s = {.focus = text_of(r, "focus"),
-                              .rule = text_of(r, "rule"),
-                              .owner = text_of(r, "owner"),
-                              .reason = text_of(r, "reason"),
+    struct alarm_silence s = {.focus = body_str(r, "focus"),
+                              .rule = body_str(r, "rule"),
+                              .owner = body_str(r, "owner"),
+                              .reason = body_str(r, "reason"),
                               .maintenance = json_is_true(json_object_get(r->json, "maintenance"))};
     user_text(r, by);
     if (s.owner[0] == 0)

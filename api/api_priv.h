@@ -21,14 +21,13 @@
 //     whatif*.c    what would become of a fabric; elements.c, additions.c: of what people name: part of that
 //     quality*.c   how well tables spread traffic, as JSON: part of what the worker does
 //     stream.c     server-sent events
-//     tele.c       what handlers about counters share; counters.c, top.c, history.c: of ports, now and
-//     before;
-//                  congestion.c, health.c, alarms.c, isolation.c; telemetry.c: at a glance, and history's
-//                  files
+//     tele.c       what handlers about counters share
+//     counters.c   of ports, now; top.c: those that stand out; history*.c: before; vl_wait.c: by lane
+//     congestion.c health.c, alarms.c, isolation.c
+//     telemetry.c  at a glance, and the files of history
 //     sieve.c      the focus language on rows; place.c: on ports, for silences
 //     later.c      answers that a worker makes
-//     metrics.c    /metrics; metrics_render.c, metrics_own.c: what is on it; metrics_page.c: how it is
-//     written
+//     metrics.c    /metrics; metrics_render.c, metrics_own.c: what is on it; metrics_page.c: its text
 //
 // A request (struct request) belongs to its connection and dies with it; handlers run to their end within
 // one callback and borrow everything from the snapshot of that moment. Streams and jobs outlive a request:
@@ -205,6 +204,7 @@ size_t resource_body_max(const char *method, const char *raw);    // of a reques
 const char *query_str(const struct request *r, const char *name); // NULL when absent or empty
 int64_t query_int(const struct request *r, const char *name, int64_t def);
 bool query_bool(const struct request *r, const char *name);
+const char *body_str(const struct request *r, const char *name); // "" when absent
 
 // --- openapi.c ---
 void get_openapi(struct request *r);

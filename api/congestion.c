@@ -64,19 +64,14 @@ static const struct field member_fields[] = {
 static const struct schema schema_member = {
     .name = "congestion_member", "A port that waits", sizeof(struct member_row), member_fields};
 
-struct root_row {
-    struct spot spot;
-};
 static const struct field root_fields[] = {SPOT_FIELDS, {0}};
-static const struct schema schema_root = {.name = "congestion_port",
-                                          "A port, out of which traffic does not get",
-                                          sizeof(struct root_row),
-                                          root_fields};
+static const struct schema schema_root = {
+    .name = "congestion_port", "A port, out of which traffic does not get", sizeof(struct spot), root_fields};
 
 struct tree_row {
     int64_t id, since, members_in_all, victims, switches, adapters, alarm;
     const char *kind, *title, *text, *advice, *command;
-    const struct root_row *root, *second_root;
+    const struct spot *root, *second_root;
     bool seen, root_read;
     double held, used, siblings_used, lost_bps, share, explained;
     struct items levels, members, cycle;
@@ -219,7 +214,7 @@ struct tree_space {
     struct congest_level *level;
     struct level_row *level_row;
     struct member_row *member;
-    struct root_row root, second, *cycle;
+    struct spot root, second, *cycle;
     char text[700], command[PLACE_TEXT + 40];
 };
 
@@ -233,9 +228,9 @@ static void fill_text(const struct congest_tree *t, struct tree_space *s)
 {
     char from[PLACE_TEXT];
     struct buf b = {0};
-    buf_printf(&b, "%s: %s", congest_kind_title(t->kind), spot_text(&s->root.spot, from));
-    if (s->root.spot.peer != NULL)
-        buf_printf(&b, " -> %s/%lld", s->root.spot.peer_space.name, (long long)s->root.spot.peer_space.port);
+    buf_printf(&b, "%s: %s", congest_kind_title(t->kind), spot_text(&s->root, from));
+    if (s->root.peer != NULL)
+        buf_printf(&b, " -> %s/%lld", s->root.peer->name, (long long)s->root.peer->port);
     percent(&b, ", held ", t->held);
     percent(&b, ", used ", t->used);
     percent(&b, ", siblings ", t->siblings_used);
@@ -243,13 +238,6 @@ static void fill_text(const struct congest_tree *t, struct tree_space *s)
                t->num_members == 1 ? "s" : "");
     snprintf(s->text, sizeof(s->text), "%s", b.data);
     buf_done(&b);
-}
-
-static void fill_root(const struct tele_view *w, uint32_t slot, struct root_row *ret)
-{
-    spot_fill(w, slot, &ret->spot);
-    if (ret->spot.peer != NULL)
-        ret->spot.peer = &ret->spot.peer_space;
 }
 
 static void fill_levels(const struct tele_view *w, const struct congest_tree *t, struct tree_space *s)
@@ -279,7 +267,6 @@ static void fill_members(const struct tele_view *w, const struct congest_tree *t
         const struct congest_member *m = &t->member[i];
         struct member_row *row = &s->member[i];
         spot_fill(w, m->slot, &row->spot);
-        row->spot.peer = row->spot.peer != NULL ? &row->spot.peer_space : NULL;
         row->depth = m->depth;
         row->held = m->held;
         row->used = m->used;
@@ -289,7 +276,7 @@ static void fill_members(const struct tele_view *w, const struct congest_tree *t
     s->row->members = (struct items){s->member, n};
     s->cycle = xcalloc(t->num_cycle + 1, sizeof(*s->cycle));
     for (uint32_t i = 0; i < t->num_cycle; i++)
-        fill_root(w, t->cycle[i], &s->cycle[i]);
+        spot_fill(w, t->cycle[i], &s->cycle[i]);
     s->row->cycle = (struct items){s->cycle, t->num_cycle};
 }
 
@@ -320,7 +307,7 @@ static void fill_tree(struct tele_view *w, const struct congest_tree *t, struct 
                       struct tree_space *s)
 {
     s->row = row;
-    fill_root(w, t->root, &s->root);
+    spot_fill(w, t->root, &s->root);
     fill_text(t, s);
     *row = (struct tree_row){.id = (int64_t)t->id,
                              .kind = congest_kind_name(t->kind),
@@ -342,16 +329,16 @@ static void fill_tree(struct tele_view *w, const struct congest_tree *t, struct 
                              .switches = t->num_switches,
                              .adapters = t->num_adapters,
                              .alarm = NO_INT};
-    const struct spot *far = &s->root.spot;
-    fill_command(far, s);
+    const struct spot *root = &s->root;
+    fill_command(root, s);
     row->command = s->command;
     if (t->second_root != TELE_SLOT_NONE) {
-        fill_root(w, t->second_root, &s->second);
+        spot_fill(w, t->second_root, &s->second);
         row->second_root = &s->second;
     }
-    const struct alarm *a = tele_alarm_of(w, far->guid, (unsigned)far->port);
-    if (a == NULL && far->peer != NULL)
-        a = tele_alarm_of(w, far->peer_space.guid, (unsigned)far->peer_space.port);
+    const struct alarm *a = tele_alarm_of(w, root->guid, (unsigned)root->port);
+    if (a == NULL && root->peer != NULL)
+        a = tele_alarm_of(w, root->peer->guid, (unsigned)root->peer->port);
     if (a != NULL && a->rule->id[0] == 'C')
         row->alarm = (int64_t)a->id;
     fill_levels(w, t, s);

@@ -247,7 +247,7 @@ uint64_t counters_of_errors(void)
 {
     uint64_t bits = 0;
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
-        if (tele_rows[c].kind == TELE_ERROR && tele_rows[c].group == TELE_ERRORS)
+        if (counter_is_error(c))
             bits |= 1ull << c;
     return bits;
 }
@@ -257,8 +257,7 @@ int64_t counters_errors(const struct tele_table *t, uint32_t slot)
     uint64_t sum = 0;
     bool any = false;
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
-        if (tele_rows[c].kind == TELE_ERROR && tele_rows[c].group == TELE_ERRORS &&
-            (t->have[slot] >> c & 1 || tele_value(t, slot, c) != 0)) {
+        if (counter_is_error(c) && (t->have[slot] >> c & 1 || tele_value(t, slot, c) != 0)) {
             sum += tele_value(t, slot, c);
             any = true;
         }
@@ -272,8 +271,7 @@ double counters_error_rate(const struct tele_table *t, uint32_t slot)
     for (unsigned c = 0; c < TELE_COUNTERS; c++) {
         uint64_t d;
         int64_t ns = tele_interval(t, slot, c);
-        if (tele_rows[c].kind != TELE_ERROR || tele_rows[c].group != TELE_ERRORS || ns <= 0 ||
-            !tele_delta(t, slot, c, &d))
+        if (!counter_is_error(c) || ns <= 0 || !tele_delta(t, slot, c, &d))
             continue;
         sum += (double)d * 1e9 / (double)ns;
         any = true;
@@ -331,7 +329,6 @@ static void fill(struct tele_view *w, uint32_t slot, struct counters_row *row, s
 
     *row = (struct counters_row){.ber = NAN, .raw_ber = NAN};
     spot_fill(w, slot, &row->spot);
-    row->spot.peer = row->spot.peer != NULL ? &row->spot.peer_space : NULL;
     tele_use(t, slot, &use);
     if (tele_congest(w->tele) != NULL)
         congest_port(tele_congest(w->tele), slot, &cp);

@@ -5,6 +5,11 @@
 
 #include "telemetry/rate.h"
 
+static inline bool counter_is_error(unsigned c) // of those that are read together, and summed up
+{
+    return tele_rows[c].kind == TELE_ERROR && tele_rows[c].group == TELE_ERRORS;
+}
+
 extern const char *const unread_names[], *const health_names[]; // as the enums have them
 
 // All error counters of a port together: since it was first seen (NO_INT: none was read), and a second over

@@ -284,8 +284,8 @@ static void fill_unread(const struct tele_view *w, const struct tele_unread_node
         return;
     row->type = node_type_word(n->type);
     row->role = node_role_name((enum node_role)n->role);
-    row->rail = n->rail != RAIL_NONE ? n->rail : NO_INT;
-    row->su = n->su != SU_NONE ? n->su : NO_INT;
+    row->rail = id_or_null(n->rail, RAIL_NONE);
+    row->su = id_or_null(n->su, SU_NONE);
 }
 
 void get_unread(struct request *r)

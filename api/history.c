@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/counters.h"
 #include "api/tele.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
@@ -364,7 +365,6 @@ static struct query *query_new(struct request *r, void (*answer)(struct later *l
     q->later =
         (struct later){.lane = LATER_QUERY, .work = history_read, .answer = answer, .free = query_free};
     q->dir = xstrdup(r->view->src->series_dir);
-    q->view = r->view;
     q->csv = list_is_csv(r);
     q->peaks = query_bool(r, "peaks");
     return q;
@@ -415,7 +415,7 @@ static void top_columns(struct query *q)
         return;
     case TOP_ERRORS:
         for (int c = 0; c < TELE_COUNTERS; c++)
-            if (tele_rows[c].kind == TELE_ERROR && tele_rows[c].group == TELE_ERRORS)
+            if (counter_is_error((unsigned)c))
                 add_counter(q, c);
         return;
     case TOP_COUNTER:

@@ -34,7 +34,6 @@ struct point {
 struct query {
     struct later later;
     char *dir;
-    struct view *view; // top
     int64_t from, to, step;
     bool any_step; // nobody has said which
     int counter[TELE_COUNTERS];

@@ -13,27 +13,22 @@
 
 // --- rows ---
 
-struct end_at {
-    uint64_t guid;
-    int64_t port;
-    const char *name;
-};
 static const struct field end_fields[] = {
-    {.name = "guid", .type = FIELD_GUID, .at = offsetof(struct end_at, guid), "NodeGUID", .null = true},
-    {.name = "name", .type = FIELD_STR, .at = offsetof(struct end_at, name), "its description"},
+    {.name = "guid", .type = FIELD_GUID, .at = offsetof(struct end_row, guid), "NodeGUID", .null = true},
+    {.name = "name", .type = FIELD_STR, .at = offsetof(struct end_row, name), "its description"},
     {.name = "port",
      .type = FIELD_INT,
-     .at = offsetof(struct end_at, port),
+     .at = offsetof(struct end_row, port),
      "port number; 0: all of the node"},
     {0},
 };
 static const struct schema schema_isolation_end = {
-    .name = "isolation_end", "An end of a link", sizeof(struct end_at), end_fields};
+    .name = "isolation_end", "An end of a link", sizeof(struct end_row), end_fields};
 
 struct isolation_row {
     const char *name, *state, *rule, *reason, *verdict, *why, *by;
-    struct end_at a_space, z_space;
-    const struct end_at *a, *z;
+    struct end_row a_space, z_space;
+    const struct end_row *a, *z;
     int64_t since, alarm;
     bool clean;
 };
@@ -70,8 +65,8 @@ const struct schema schema_isolation = {.name = "isolation",
                                         isolation_fields};
 
 struct exclusion_row {
-    struct end_at at;
-    const struct end_at *place;
+    struct end_row at;
+    const struct end_row *place;
     int64_t until;
     const char *by, *reason;
 };
@@ -132,11 +127,11 @@ static struct isolate *isolate_of(struct request *r, struct tele_view *w)
     return r->view->src->isolate;
 }
 
-static const char *name_of(const struct tele_view *w, uint64_t guid)
+static struct end_row end_of(const struct tele_view *w, uint64_t guid, uint8_t port)
 {
     const struct fabric *f = view_fabric(w->v);
     const struct node *n = f != NULL ? fabric_by_guid(f, guid) : NULL;
-    return n != NULL ? fabric_desc(f, n) : "";
+    return (struct end_row){.guid = guid, .port = port, .name = n != NULL ? fabric_desc(f, n) : ""};
 }
 
 static const char *or_null(const char *s)
@@ -149,8 +144,8 @@ static void fill(struct tele_view *w, const struct isolate_item *x, struct isola
     const struct alarm *alarm = tele_alarm_of(w, x->at.guid[0], x->at.port[0]);
     *row = (struct isolation_row){
         .name = x->name != NULL ? x->name : "",
-        .a_space = {x->at.guid[0], x->at.port[0], name_of(w, x->at.guid[0])},
-        .z_space = {x->at.guid[1], x->at.port[1], name_of(w, x->at.guid[1])},
+        .a_space = end_of(w, x->at.guid[0], x->at.port[0]),
+        .z_space = end_of(w, x->at.guid[1], x->at.port[1]),
         .state = states[x->isolated                 ? 0
                         : x->verdict == ISOLATE_YES ? 1
                                                     : 2],
@@ -188,12 +183,6 @@ static bool take_port(struct request *r, const struct tele_view *w, bool node_to
     }
     *ret_port = port > 0 ? (uint8_t)port : 0;
     return true;
-}
-
-static const char *said(const struct request *r, const char *name)
-{
-    const char *s = json_string_value(json_object_get(r->json, name));
-    return s != NULL ? s : "";
 }
 
 // --- lists ---
@@ -234,7 +223,7 @@ void get_isolation_exclusions(struct request *r)
     uint32_t n = isolate_exclusions(all, &x);
     list_begin(&l, r, &schema_isolation_exclusion);
     for (; i < n && !list_full(&l); i++) {
-        struct exclusion_row row = {.at = {x[i].guid, x[i].port, name_of(&w, x[i].guid)},
+        struct exclusion_row row = {.at = end_of(&w, x[i].guid, x[i].port),
                                     .until = x[i].until_wall_ns,
                                     .by = x[i].by,
                                     .reason = x[i].reason};
@@ -266,14 +255,15 @@ static void isolate_by_hand(struct request *r, struct tele_view *w, struct isola
     bool anyway = json_is_true(json_object_get(r->json, "anyway"));
     struct err e = {0};
     char by[USER_TEXT];
-    int rc = isolate_now(all, tele_health(w->tele), w->t, guid, port, user_text(r, by), said(r, "reason"),
+    int rc = isolate_now(all, tele_health(w->tele), w->t, guid, port, user_text(r, by), body_str(r, "reason"),
                          anyway, wall_now_ns(), &e);
     if (rc != 0) {
         answer_problem(r, rc == -ENOENT ? 404 : 409, "%s%s%s%s", e.where, e.where[0] ? ": " : "", e.text,
                        rc == -EPERM ? "; \"anyway\" does it all the same" : "");
         return;
     }
-    audit_action(r, said(r, "port"), "isolated%s: %.200s", anyway ? " anyway" : "", said(r, "reason"));
+    audit_action(r, body_str(r, "port"), "isolated%s: %.200s", anyway ? " anyway" : "",
+                 body_str(r, "reason"));
     answer_item(r, w, all, guid, port);
 }
 
@@ -319,14 +309,14 @@ void post_isolation_release(struct request *r)
         refused(r, rc, &e);
         return;
     }
-    audit_action(r, said(r, "port"), "no longer isolated");
-    snprintf(text, sizeof(text), "%.300s carries traffic again", said(r, "port"));
+    audit_action(r, body_str(r, "port"), "no longer isolated");
+    snprintf(text, sizeof(text), "%.300s carries traffic again", body_str(r, "port"));
     answer_ok(r, text);
 }
 
 static bool take_until(struct request *r, int64_t *ret)
 {
-    const char *span = said(r, "for"), *until = said(r, "until");
+    const char *span = body_str(r, "for"), *until = body_str(r, "until");
     int64_t seconds;
     if ((span[0] != 0) == (until[0] != 0))
         answer_problem(r, 400, "until when? give \"for\" (3d) or \"until\" (2026-01-31T18:00:00Z)");
@@ -342,7 +332,7 @@ static bool take_until(struct request *r, int64_t *ret)
 
 void post_isolation_exclude(struct request *r)
 {
-    struct isolate_exclusion x = {.reason = said(r, "reason")};
+    struct isolate_exclusion x = {.reason = body_str(r, "reason")};
     struct tele_view w;
     struct err e = {0};
     char by[USER_TEXT], text[400];
@@ -356,8 +346,8 @@ void post_isolation_exclude(struct request *r)
         refused(r, rc, &e);
         return;
     }
-    audit_action(r, said(r, "port"), "is not to be isolated: %.200s", x.reason);
-    snprintf(text, sizeof(text), "%.300s is not isolated until then", said(r, "port"));
+    audit_action(r, body_str(r, "port"), "is not to be isolated: %.200s", x.reason);
+    snprintf(text, sizeof(text), "%.300s is not isolated until then", body_str(r, "port"));
     answer_ok(r, text);
 }
 
@@ -372,10 +362,10 @@ void post_isolation_include(struct request *r)
     if (all == NULL || !take_port(r, &w, true, &guid, &port))
         return;
     if (isolate_include(all, guid, port, user_text(r, by)) != 0) {
-        answer_problem(r, 404, "\"%.120s\" is not on the list of what is not isolated", said(r, "port"));
+        answer_problem(r, 404, "\"%.120s\" is not on the list of what is not isolated", body_str(r, "port"));
         return;
     }
-    audit_action(r, said(r, "port"), "may be isolated again");
-    snprintf(text, sizeof(text), "%.300s may be isolated again", said(r, "port"));
+    audit_action(r, body_str(r, "port"), "may be isolated again");
+    snprintf(text, sizeof(text), "%.300s may be isolated again", body_str(r, "port"));
     answer_ok(r, text);
 }

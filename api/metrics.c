@@ -3,9 +3,9 @@
 // a turn, and renders weft's own families; a worker makes text of it, compressed if the client takes that.
 // Names and labels are kept from page to page until the fabric changes.
 //
-//     /metrics                   everything; ?shard=I&of=N: devices of one share of N;
-//     ?class=errors,traffic,… /metrics/switch/{guid}     the ports of one switch /metrics/targets shards as a
-//     target list for Prometheus' http_sd; ?of=N
+//     /metrics                everything; ?shard=I&of=N: devices of one share of N; ?class=errors,traffic,...
+//     /metrics/switch/{guid}  the ports of one switch
+//     /metrics/targets        shards as a list of targets for Prometheus' http_sd; ?of=N
 //
 // Outside /api/v1, for that is where scrapers look. Everybody may read it who may read the API.
 #include <errno.h>

@@ -278,10 +278,7 @@ static void tele_sweep(struct own *o)
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->tele == NULL)
-            continue;
-        tele_get_status(f->tele, &st);
-        if (st.sweeps > 0)
+        if (get_tele(f, &st) && st.sweeps > 0)
             put(o, mono_seconds(st.last_ns));
     }
     gauge(o, "weft_telemetry_last_sweep_timestamp_seconds",
@@ -289,18 +286,14 @@ static void tele_sweep(struct own *o)
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->tele == NULL)
-            continue;
-        tele_get_status(f->tele, &st);
-        if (st.sweeps > 0)
+        if (get_tele(f, &st) && st.sweeps > 0)
             put(o, (double)st.last_wall_ns / 1e9);
     }
     gauge(o, "weft_telemetry_ports", "Ports of the last sweep of counters, by whether they were read");
     EACH_FABRIC(o, f)
     {
-        if (f->tele == NULL)
+        if (!get_tele(f, &st))
             continue;
-        tele_get_status(f->tele, &st);
         for (unsigned k = 0; k < 2; k++) {
             of_fabric(o, f);
             label(o, "read", k == 0 ? "yes" : "no");
@@ -312,10 +305,8 @@ static void tele_sweep(struct own *o)
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->tele == NULL)
-            continue;
-        tele_get_status(f->tele, &st);
-        put(o, (double)st.since_ns / 1e9);
+        if (get_tele(f, &st))
+            put(o, (double)st.since_ns / 1e9);
     }
 }
 
@@ -356,6 +347,14 @@ static void links(struct own *o)
     }
 }
 
+static bool get_totals(const struct api_fabric *f, struct congest_totals *ret)
+{
+    const struct congest *c = f->tele != NULL ? tele_congest(f->tele) : NULL;
+    if (c != NULL)
+        congest_totals(c, ret);
+    return c != NULL;
+}
+
 static void congestion(struct own *o)
 {
     struct congest_totals t;
@@ -363,19 +362,15 @@ static void congestion(struct own *o)
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->tele == NULL || tele_congest(f->tele) == NULL)
-            continue;
-        congest_totals(tele_congest(f->tele), &t);
-        put_count(o, t.held);
+        if (get_totals(f, &t))
+            put_count(o, t.held);
     }
     gauge(o, "weft_congestion_lost_bytes_per_second", "Data that all waiting ports could have carried");
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->tele == NULL || tele_congest(f->tele) == NULL)
-            continue;
-        congest_totals(tele_congest(f->tele), &t);
-        put(o, t.lost_bps);
+        if (get_totals(f, &t))
+            put(o, t.lost_bps);
     }
     gauge(o, "weft_congestion_root_lost_bytes_per_second",
           "Congestion trees: the port that others wait for, and what they lose by it");
@@ -402,44 +397,35 @@ static void congestion(struct own *o)
 
 // --- history ---
 
+static bool get_series(const struct api_fabric *f, void *status)
+{
+    if (f->series != NULL)
+        series_health(f->series, status);
+    return f->series != NULL;
+}
+
 static void history_state(struct own *o)
 {
+    static const struct count row[] = {
+        {"weft_history_sweeps_total", "Sweeps written to disk", offsetof(struct series_health, sweeps)},
+        {"weft_history_left_out_total", "Sweeps that were not written",
+         offsetof(struct series_health, left_out)},
+    };
     struct series_health h;
     gauge(o, "weft_history_writing", "1 while counters are written to disk; 0: history pauses");
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->series == NULL)
-            continue;
-        series_health(f->series, &h);
-        put(o, h.status == 0);
+        if (get_series(f, &h))
+            put(o, h.status == 0);
     }
-    counter(o, "weft_history_sweeps_total", "Sweeps written to disk");
-    EACH_FABRIC(o, f)
-    {
-        of_fabric(o, f);
-        if (f->series == NULL)
-            continue;
-        series_health(f->series, &h);
-        put_count(o, h.sweeps);
-    }
-    counter(o, "weft_history_left_out_total", "Sweeps that were not written");
-    EACH_FABRIC(o, f)
-    {
-        of_fabric(o, f);
-        if (f->series == NULL)
-            continue;
-        series_health(f->series, &h);
-        put_count(o, h.left_out);
-    }
+    counts(o, row, sizeof(row) / sizeof(row[0]), &h, get_series);
     gauge(o, "weft_db_commit_seconds", "How long the last commit of counters took");
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->series == NULL)
-            continue;
-        series_health(f->series, &h);
-        put(o, mono_seconds(h.last_commit_ns));
+        if (get_series(f, &h))
+            put(o, mono_seconds(h.last_commit_ns));
     }
 }
 
@@ -450,9 +436,8 @@ static void history_size(struct own *o)
     gauge(o, "weft_history_bytes", "Size of the files of history, by tier");
     EACH_FABRIC(o, f)
     {
-        if (f->series == NULL)
+        if (!get_series(f, &h))
             continue;
-        series_health(f->series, &h);
         for (unsigned k = 0; k < SERIES_TIERS; k++) {
             of_fabric(o, f);
             label(o, "tier", tier[k]);
@@ -505,19 +490,15 @@ static void remote_state(struct own *o)
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->remote_write == NULL)
-            continue;
-        remote_write_get_status(f->remote_write, &st);
-        put(o, mono_seconds(st.lag_ns));
+        if (get_remote(f, &st))
+            put(o, mono_seconds(st.lag_ns));
     }
     gauge(o, "weft_remote_write_failing", "1 while the receiver does not take what is sent");
     EACH_FABRIC(o, f)
     {
         of_fabric(o, f);
-        if (f->remote_write == NULL)
-            continue;
-        remote_write_get_status(f->remote_write, &st);
-        put(o, st.failing);
+        if (get_remote(f, &st))
+            put(o, st.failing);
     }
 }
 

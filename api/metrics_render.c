@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/xalloc.h"
+#include "mad/mad.h"
 #include "telemetry/health.h"
 #include "telemetry/table.h"
 
@@ -400,27 +401,10 @@ static struct lane lane_rate(const struct port_attrs *a)
     return plain[a->speed_active < sizeof(plain) / sizeof(plain[0]) ? a->speed_active : 0];
 }
 
-static unsigned lanes(const struct port_attrs *a)
-{
-    switch (a->width_active) { // IBA 14.2.5.6
-    case 1:
-        return 1;
-    case 2:
-        return 4;
-    case 4:
-        return 8;
-    case 8:
-        return 12;
-    case 16:
-        return 2;
-    }
-    return 0;
-}
-
 static double bytes_per_s(const struct port *p, bool raw)
 {
     struct lane l = lane_rate(&p->a);
-    return port_is_up(p) ? (raw ? l.raw : l.effective) * lanes(&p->a) * 1e9 / 8 : 0;
+    return port_is_up(p) ? (raw ? l.raw : l.effective) * mad_width_lanes(p->a.width_active) * 1e9 / 8 : 0;
 }
 
 static void rate_of_port(struct render *r, const struct metrics_copy *c, const struct port *p, bool raw)

@@ -42,21 +42,16 @@ int place_check(const char *focus, struct err *e)
     return s != NULL ? 0 : e->code;
 }
 
-static int64_t or_null(uint32_t v, uint32_t none)
-{
-    return v == none ? NO_INT : (int64_t)v;
-}
-
 static void fill_node(const struct fabric *f, const struct node *n, struct place_row *row)
 {
     row->name = fabric_desc(f, n);
     row->type = node_type_word(n->type);
     row->role = node_role_name((enum node_role)n->role);
-    row->rail = or_null(n->rail, RAIL_NONE);
-    row->su = or_null(n->su, SU_NONE);
-    row->tier = or_null(n->tier, TIER_NONE);
+    row->rail = id_or_null(n->rail, RAIL_NONE);
+    row->su = id_or_null(n->su, SU_NONE);
+    row->tier = id_or_null(n->tier, TIER_NONE);
     row->plane = n->plane;
-    row->host = or_null(n->host, ID_NONE);
+    row->host = id_or_null(n->host, ID_NONE);
     port_id p = row->port > 0 ? fabric_port_at(f, n, (unsigned)row->port) : PORT_NONE;
     if (!port_valid(p) || !port_valid(fabric_port(f, p)->peer))
         return;

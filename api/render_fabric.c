@@ -198,11 +198,6 @@ const struct schema schema_link = {
 
 // --- filling them ---
 
-static int64_t or_null(uint32_t v, uint32_t none)
-{
-    return v == none ? NO_INT : (int64_t)v;
-}
-
 static uint16_t node_lid(const struct fabric *f, const struct node *n)
 {
     unsigned num = n->type == NODE_SWITCH ? 1 : n->num_ports;
@@ -229,12 +224,12 @@ static void fill_node(const struct fabric *f, const struct node *n, struct node_
         .name = fabric_desc(f, n),
         .type = node_type_word(n->type),
         .role = node_role_name((enum node_role)n->role),
-        .tier = or_null(n->tier, TIER_NONE),
-        .su = or_null(n->su, SU_NONE),
-        .rail = or_null(n->rail, RAIL_NONE),
+        .tier = id_or_null(n->tier, TIER_NONE),
+        .su = id_or_null(n->su, SU_NONE),
+        .rail = id_or_null(n->rail, RAIL_NONE),
         .plane = n->plane,
-        .host = or_null(n->host, ID_NONE),
-        .lid = or_null(node_lid(f, n), 0),
+        .host = id_or_null(n->host, ID_NONE),
+        .lid = id_or_null(node_lid(f, n), 0),
         .num_ports = n->num_ports,
         .ports_up = ports_up(f, n),
         .vendor_id = n->vendor_id,
@@ -269,7 +264,7 @@ static void fill_port(const struct fabric *f, const struct port *p, struct port_
         .node_name = fabric_desc(f, n),
         .num = p->num,
         .guid = p->guid,
-        .lid = or_null(a->lid, 0),
+        .lid = id_or_null(a->lid, 0),
         .lmc = a->lmc,
         .state = port_state_name(a->state <= PORT_ACTIVE ? (enum port_state)a->state : PORT_STATE_NOP),
         .phys_state = a->phys_state >= 1 && a->phys_state <= 7 ? phys_states[a->phys_state - 1] : NULL,
@@ -279,7 +274,7 @@ static void fill_port(const struct fabric *f, const struct port *p, struct port_
         .gbps = mbps ? mbps / 1000.0 : (double)NAN,
         .mtu = a->mtu_active >= 1 && a->mtu_active <= 5 ? 128LL << a->mtu_active : NO_INT,
         .vls = a->vl_oper < 6 ? vls[a->vl_oper] : NO_INT,
-        .rail = or_null(p->rail, RAIL_NONE),
+        .rail = id_or_null(p->rail, RAIL_NONE),
         .excluded = p->excluded ? port_excluded_name((enum port_excluded)p->excluded) : NULL,
         .label = p->label ? fabric_label(f, p) : NULL,
     };

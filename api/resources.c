@@ -326,6 +326,12 @@ const char *query_str(const struct request *r, const char *name)
     return v != NULL && v[0] != 0 ? v : NULL;
 }
 
+const char *body_str(const struct request *r, const char *name)
+{
+    const char *s = json_string_value(json_object_get(r->json, name));
+    return s != NULL ? s : "";
+}
+
 int64_t query_int(const struct request *r, const char *name, int64_t def)
 {
     const char *v = query_str(r, name);

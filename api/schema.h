@@ -28,6 +28,10 @@ enum field_type {
     FIELD_STRINGS, // struct items, const char *
 };
 #define NO_INT INT64_MIN
+static inline int64_t id_or_null(uint32_t v, uint32_t none)
+{
+    return v == none ? NO_INT : (int64_t)v;
+}
 
 struct items {
     const void *item;

@@ -84,11 +84,6 @@ const struct alarm *tele_alarm_of(struct tele_view *w, uint64_t guid, unsigned p
 
 // --- ports as rows ---
 
-static int64_t or_null(uint32_t v, uint32_t none)
-{
-    return v == none ? NO_INT : (int64_t)v;
-}
-
 // A node that is gone has its name from the fabric as the view has it, or the blueprint, if that still knows
 // it.
 static const struct node *known_node(const struct tele_view *w, uint64_t guid, const struct fabric **ret)
@@ -124,9 +119,9 @@ static void fill_node(const struct tele_view *w, struct spot *s)
     s->name = fabric_desc(f, n);
     s->type = node_type_word(n->type);
     s->role = node_role_name((enum node_role)n->role);
-    s->rail = or_null(n->rail, RAIL_NONE);
-    s->su = or_null(n->su, SU_NONE);
-    s->tier = or_null(n->tier, TIER_NONE);
+    s->rail = id_or_null(n->rail, RAIL_NONE);
+    s->su = id_or_null(n->su, SU_NONE);
+    s->tier = id_or_null(n->tier, TIER_NONE);
 }
 
 static void fill_peer(const struct tele_view *w, uint32_t slot, struct spot *s)

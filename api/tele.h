@@ -44,7 +44,8 @@ struct spot { // a port, as lists name it
     const struct end_row *peer;
     struct end_row peer_space;
 };
-void spot_fill(const struct tele_view *w, uint32_t slot, struct spot *ret);
+void spot_fill(const struct tele_view *w, uint32_t slot,
+               struct spot *ret); // stays where it is: peer points into it
 // Fields of a struct that begins with a spot.
 #define SPOT(f) offsetof(struct spot, f)
 #define SPOT_FIELDS                                                                                          \

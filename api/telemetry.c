@@ -19,7 +19,10 @@ struct links_row {
 static const struct field links_fields[] = {
     {.name = "unknown", .type = FIELD_INT, .at = HEALTH_UNKNOWN * sizeof(int64_t), "not read yet"},
     {.name = "healthy", .type = FIELD_INT, .at = HEALTH_HEALTHY * sizeof(int64_t), "nothing is wrong"},
-    {.name = "unsure", .type = FIELD_INT, .at = HEALTH_UNSURE * sizeof(int64_t), "errors, too few to say"},
+    {.name = "unsure",
+     .type = FIELD_INT,
+     .at = HEALTH_UNSURE * sizeof(int64_t),
+     "nothing is wrong, or little, and too few bits have passed to say so"},
     {.name = "degraded",
      .type = FIELD_INT,
      .at = HEALTH_DEGRADED * sizeof(int64_t),

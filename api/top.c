@@ -304,8 +304,7 @@ static const char *most_of(const struct tele_table *t, uint32_t slot)
     const char *name = NULL;
     uint64_t best = 0, d;
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
-        if (tele_rows[c].kind == TELE_ERROR && tele_rows[c].group == TELE_ERRORS &&
-            tele_delta(t, slot, c, &d) && d > best) {
+        if (counter_is_error(c) && tele_delta(t, slot, c, &d) && d > best) {
             best = d;
             name = tele_rows[c].name;
         }

@@ -66,7 +66,6 @@ struct ask;
 struct waiting {
     struct later later;
     struct ask *ask;
-    struct view *view;
     uint64_t guid;
     uint8_t port;
     int64_t at_ns;
@@ -117,7 +116,6 @@ static void answer(struct later *l, struct request *r)
         return;
     }
     spot_fill(&w, slot, &row.spot);
-    row.spot.peer = row.spot.peer != NULL ? &row.spot.peer_space : NULL;
     const struct node *n = w.t->fabric != NULL ? fabric_by_guid(w.t->fabric, q->guid) : NULL;
     unsigned lanes = w.t->port[slot].lanes;
     if (n != NULL)
@@ -154,7 +152,6 @@ void get_vl_waits(struct request *r)
     struct waiting *q = xcalloc(1, sizeof(*q));
     *q = (struct waiting){.later = {.lane = LATER_WAIT, .answer = answer, .free = waiting_free},
                           .ask = xcalloc(1, sizeof(struct ask)),
-                          .view = r->view,
                           .guid = guid,
                           .port = (uint8_t)port};
     struct ask *a = q->ask;
