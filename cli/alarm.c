@@ -348,10 +348,8 @@ int cmd_silence_end(struct cli *c)
     int rc = id_path(c, "silence", "", &path);
     if (rc == CLI_OK)
         rc = cli_send(c, "DELETE", path.data, NULL, &r);
-    if (rc == CLI_OK) {
-        out_printf(&c->out, "%s", js_str(r, "text"));
-        out_newline(&c->out);
-    }
+    if (rc == CLI_OK)
+        cli_said(c, r);
     json_decref(r);
     buf_done(&path);
     return rc;

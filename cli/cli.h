@@ -43,7 +43,7 @@ void cli_progress_end(struct cli *c);
 // Sleeps; false when interrupted.
 bool cli_sleep(double seconds);
 int cli_parse_seconds(const char *s, double *ret); // "10ms", "0.5s", "2m", "1h", "3" are seconds; or -EINVAL
-int cli_flush(struct cli *c); // what was gathered, to stdout; an exit code
+int cli_flush(struct cli *c);                      // what was gathered, to stdout; an exit code
 
 // Option --name as a number within bounds; *ret keeps its value when it is not given.
 int cli_number(struct cli *c, const char *name, long long min, long long max, long long *ret);
@@ -60,6 +60,7 @@ int cli_list(struct cli *c, const char *path, long long limit, json_t **ret_item
 // one. *ret: an item of .../nodes.
 int cli_node(struct cli *c, const char *word, json_t **ret);
 
+void cli_said(struct cli *c, json_t *r); // what weftd says it has done: its text, or all of it as JSON
 // "user id 0" is what weftd knows; here it has a name. Until the next call.
 const char *cli_user(const char *by);
 // The finished sweep with this id, or a later one; waits for it.

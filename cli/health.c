@@ -84,13 +84,17 @@ static void counts_line(struct out *o, json_t *fabric)
     tele_count(o, counted(fabric, "healthy"), "healthy", "healthy");
     out_printf(o, ", ");
     out_paint(o, named > 0 ? COLOUR_YELLOW : COLOUR_NONE, "%lld named", named);
-    out_printf(o, ", %lld unsure, ", counted(fabric, "unsure"));
+    out_printf(o, ", ");
+    tele_count(o, counted(fabric, "unsure"), "unsure", "unsure");
+    out_printf(o, ", ");
     out_paint(o, unread > 0 ? COLOUR_YELLOW : COLOUR_NONE, "%lld unread", unread);
     out_printf(o, ", ");
     out_paint(o, counted(fabric, "down") > 0 ? COLOUR_RED : COLOUR_NONE, "%lld down",
               counted(fabric, "down"));
-    if (counted(fabric, "unknown") > 0)
-        out_printf(o, ", %lld not known yet", counted(fabric, "unknown"));
+    if (counted(fabric, "unknown") > 0) {
+        out_printf(o, ", ");
+        tele_count(o, counted(fabric, "unknown"), "not known yet", "not known yet");
+    }
     out_printf(o, ".");
     if (js_int(fabric, "telemetry.isolated") > 0)
         out_printf(o, "  Isolated: %lld.", js_int(fabric, "telemetry.isolated"));

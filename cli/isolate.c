@@ -191,12 +191,8 @@ static int ask(struct cli *c, const char *below, json_t *body)
         json_object_set_new(body, "port", json_string(port));
         rc = cli_post(c, path, json_incref(body), &r);
     }
-    if (rc == CLI_OK && c->out.format == OUT_JSON) {
-        out_json(&c->out, r);
-    } else if (rc == CLI_OK) {
-        out_printf(&c->out, "%s", js_str(r, "text"));
-        out_newline(&c->out);
-    }
+    if (rc == CLI_OK)
+        cli_said(c, r);
     json_decref(body);
     json_decref(r);
     free(port);

@@ -70,6 +70,16 @@ void cli_progress_end(struct cli *c)
     c->told = false;
 }
 
+void cli_said(struct cli *c, json_t *r)
+{
+    if (c->out.format == OUT_JSON) {
+        out_json(&c->out, r);
+    } else if (c->out.format == OUT_TABLE) {
+        out_printf(&c->out, "%s", js_str(r, "text"));
+        out_newline(&c->out);
+    }
+}
+
 const char *cli_user(const char *by)
 {
     unsigned id;

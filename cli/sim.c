@@ -390,14 +390,10 @@ static int post(struct cli *c, const struct verb *v, json_t *body)
     enum cli_exit x = http_call(c->http, "POST", path.data, body, c->timeout, &r, &e);
     if (x == CLI_USAGE) // weftd says where; the path of the request is of no interest
         e.where[0] = 0;
-    if (x != CLI_OK) {
+    if (x != CLI_OK)
         cli_complain(&e);
-    } else if (c->out.format == OUT_JSON) {
-        out_json(&c->out, r.json);
-    } else if (c->out.format == OUT_TABLE) {
-        out_printf(&c->out, "%s", js_str(r.json, "text"));
-        out_newline(&c->out);
-    }
+    else
+        cli_said(c, r.json);
     http_reply_done(&r);
     buf_done(&path);
     return x;
