@@ -16,9 +16,12 @@
 // part of another one (L03 of L01) is a member of that one's alarm on the same subject. What is raised is
 // told after a second, so that a group is told once and its first members are not.
 //
-//     alarm.c          records, raising, clearing, ending, what is kept        alarm_group.c   groups
-//     alarm_tell.c     events and changes, after a second      alarm_silence.c silences, windows,
-//     acknowledging alarm_rules.c    the catalogue                           alarm_list.c    the list, counts
+//     alarm.c          records, raising, clearing, ending, what is kept
+//     alarm_group.c    groups
+//     alarm_tell.c     events and changes, after a second
+//     alarm_silence.c  silences, windows, acknowledging
+//     alarm_rules.c    the catalogue
+//     alarm_list.c     the list, counts
 //     alarm_sources.c  from what others find to rules
 //
 // Loop thread. Durations are loop time; times that are shown and kept are the wall clock's.
@@ -56,6 +59,7 @@ struct alarm_rule {               // the catalogue, one row a rule
     bool own_clear; // who raises it has waited for that time: alarm_clear() means so. The time is then that
                     // after which an alarm of an earlier run ends that nobody has raised again
     const char *within; // rule whose alarm on the same subject takes this one in, or NULL
+    bool follows; // from something else, mostly, that has an alarm too: listed behind all of its severity
 };
 extern const struct alarm_rule alarm_rules[];
 extern const unsigned alarm_num_rules;
@@ -136,7 +140,8 @@ void alarm_clear(struct alarms *a, const char *fabric, const char *rule, const c
 void alarm_round(struct alarms *a, const char *fabric, const char *rule); // of source 0
 void alarm_round_of(struct alarms *a, const char *fabric, const char *rule, uint8_t source);
 
-// Worst first, then the newest; groups instead of their members; one array of views. Borrowed.
+// Worst first, then the newest, what follows from others last; groups instead of their members; one array of
+// views. Borrowed.
 uint32_t alarms_list(const struct alarms *a, const struct alarm **ret);
 // What a group has taken in, in the order of their beginning; malloc'd array of borrowed views, the caller's.
 uint32_t alarm_members(const struct alarms *a, uint64_t id, const struct alarm ***ret);

@@ -13,6 +13,8 @@ static int worst_first(const void *p, const void *q)
         return x->active ? -1 : 1;
     if (x->severity != y->severity)
         return x->severity > y->severity ? -1 : 1;
+    if (x->rule->follows != y->rule->follows)
+        return y->rule->follows ? -1 : 1;
     if (x->since_wall_ns != y->since_wall_ns)
         return x->since_wall_ns > y->since_wall_ns ? -1 : 1;
     return x->id > y->id ? -1 : x->id < y->id;

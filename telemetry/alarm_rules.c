@@ -190,7 +190,8 @@ const struct alarm_rule alarm_rules[] = {
      .advice = "weft congestion says whom it waits for",
      .source = "weft",
      .clear_after_ns = 5 * MIN,
-     .own_clear = true},
+     .own_clear = true,
+     .follows = true},
     {.id = "C02",
      .name = "receiver-slow",
      .title = "receiver does not drain",
@@ -208,9 +209,8 @@ const struct alarm_rule alarm_rules[] = {
      .severity = "minor",
      .raised = "a congestion tree with such a root for 5 min",
      .cleared = "gone for 5 min",
-     .advice =
-         "incast: the job's pattern. Imbalance: weft verify, weft quality. Oversubscription: more cables, "
-         "or fewer hosts",
+     .advice = "incast: the job's pattern. Imbalance: weft route quality, weft reroute. Oversubscription: "
+               "more cables, or fewer hosts",
      .source = "weft",
      .clear_after_ns = 5 * MIN},
     {.id = "C04",
@@ -220,7 +220,7 @@ const struct alarm_rule alarm_rules[] = {
      .raised = "ports wait for each other in a circle and nothing moves, 2 sweeps",
      .cleared = "circle gone",
      .advice =
-         "weft verify; were tables written by another program? Disabling one port of the circle frees it",
+         "were tables written by another program, or by hand? Disabling one port of the circle frees it",
      .source = "weft",
      .clear_after_ns = 20 * MONO_S},
     // --- subnet management ---

@@ -310,10 +310,12 @@ static void order(void **state)
     up(f, "L06", "b", ALARM_MAJOR, "r");
     pass(f, S);
     up(f, "L06", "c", ALARM_MAJOR, "r");
+    pass(f, S);
+    up(f, "C01", "e", ALARM_MAJOR, "r"); // the newest, and a consequence
     up(f, "L11", "d", ALARM_CRITICAL, "r");
     down(f, "L11", "d");
-    const char *want[] = {"c", "b", "a", "d"};
-    for (int i = 0; i < 4; i++)
+    const char *want[] = {"c", "b", "e", "a", "d"};
+    for (int i = 0; i < 5; i++)
         assert_string_equal(nth(f, i)->subject, want[i]);
 }
 
