@@ -18,33 +18,11 @@
 #define CHECK_BYTES ((int64_t)256 << 20) // of a file that is checked at the start: a second at most
 #define ERA_MS 3600000LL                 // a step back by more than this begins a new era
 
-// --- numbers of series: a hash of indices into key[] ---
-
-static uint32_t *slot_of(const struct series *s, uint64_t guid, uint8_t port)
-{
-    for (uint32_t h = (uint32_t)series_key_hash(guid, port);; h++) {
-        uint32_t *i = &s->index[h & s->index_mask];
-        if (*i == UINT32_MAX || (s->key[*i].guid == guid && s->key[*i].port == port))
-            return i;
-    }
-}
-
-static void index_keys(struct series *s)
-{
-    uint32_t size = 1024;
-    while (size < s->num * 2 + 2)
-        size *= 2;
-    free(s->index);
-    s->index = xmalloc(size * sizeof(*s->index));
-    memset(s->index, 0xff, size * sizeof(*s->index));
-    s->index_mask = size - 1;
-    for (uint32_t i = 0; i < s->num; i++)
-        *slot_of(s, s->key[i].guid, s->key[i].port) = i;
-}
+// --- numbers of series ---
 
 uint32_t series_id(struct series *s, uint64_t node_guid, uint8_t port)
 {
-    uint32_t *i = slot_of(s, node_guid, port);
+    uint32_t *i = series_index_find(&s->index, s->key, node_guid, port);
     if (*i != UINT32_MAX || s->num == SERIES_NUM_MAX)
         return *i;
     if (s->num == s->key_cap) {
@@ -55,8 +33,8 @@ uint32_t series_id(struct series *s, uint64_t node_guid, uint8_t port)
     }
     s->key[s->num] = (struct series_key){node_guid, port};
     *i = s->num++;
-    if (s->num * 2 > s->index_mask)
-        index_keys(s);
+    if (s->num * 2 > s->index.mask)
+        series_index_make(&s->index, s->key, s->num);
     return s->num - 1;
 }
 
@@ -360,7 +338,7 @@ static void series_free(struct series *s)
     pthread_cond_destroy(&s->done);
     free(s->key);
     free(s->wkey);
-    free(s->index);
+    free(s->index.at);
     free(s->dir);
     free(s);
 }
@@ -389,7 +367,7 @@ struct series *series_open(struct loop *l, const char *dir, const struct series_
     if (!rc)
         rc = look_at_all(s, &rep, e);
     if (!rc) {
-        index_keys(s);
+        series_index_make(&s->index, s->key, s->num);
         s->wnum = s->num;
         s->wkey = xreallocarray(NULL, s->num + 1, sizeof(*s->wkey));
         if (s->num)

@@ -113,27 +113,13 @@ struct chunk {
     unsigned mask_number; // in mask[]
 };
 
-static const void *get_part(struct series_source *s, int64_t id, size_t *ret_size)
-{
-    sqlite3_stmt *st = series_stmt(&s->file, SERIES_ST_GET_PART);
-    if (!st)
-        return NULL;
-    sqlite3_reset(st);
-    sqlite3_bind_int64(st, 1, id);
-    if (sqlite3_step(st) != SQLITE_ROW)
-        return NULL;
-    const void *p = sqlite3_column_blob(st, 0);
-    *ret_size = (size_t)sqlite3_column_bytes(st, 0);
-    return p;
-}
-
 static int get_mask(struct series_job *j, struct chunk *c, unsigned number)
 {
     size_t size;
     if (!number || number == c->mask_number)
         return 0;
     c->mask_number = 0;
-    const void *p = get_part(c->src, c->part + c->d.presence[number - 1].part, &size);
+    const void *p = series_get_part(&c->src->file, c->part + c->d.presence[number - 1].part, &size);
     int rc = p ? series_mask_decode(&j->u, &c->d, number, p, size, c->seed, c->mask) : -EBADMSG;
     if (!rc)
         c->mask_number = number;
@@ -143,7 +129,7 @@ static int get_mask(struct series_job *j, struct chunk *c, unsigned number)
 static int get_runs(struct series_job *j, struct chunk *c, const struct series_section *s, uint64_t *ret)
 {
     size_t size;
-    const void *p = get_part(c->src, c->part + s->part, &size);
+    const void *p = series_get_part(&c->src->file, c->part + s->part, &size);
     return p ? series_runs_decode(&j->u, &c->d, s, p, size, c->seed, s->mask ? c->mask : NULL, &j->pick, ret)
              : -EBADMSG;
 }

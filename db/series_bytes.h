@@ -14,9 +14,15 @@ static inline uint64_t load64(const uint8_t *p)
     return v;
 }
 
+static inline void set_u32(void *p, uint32_t v)
+{
+    memcpy(p, (uint8_t[]){(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)}, 4);
+}
+
 static inline void put_u32(struct buf *b, uint32_t v)
 {
-    uint8_t p[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
+    uint8_t p[4];
+    set_u32(p, v);
     buf_add(b, p, 4);
 }
 

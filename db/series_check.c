@@ -31,20 +31,6 @@ static int integrity(struct series_file *f, char *text, size_t size)
     return ok ? 0 : -EBADMSG;
 }
 
-static const void *part_of(struct series_file *f, int64_t id, size_t *ret_size)
-{
-    sqlite3_stmt *st = series_stmt(f, SERIES_ST_GET_PART);
-    if (!st)
-        return NULL;
-    sqlite3_reset(st);
-    sqlite3_bind_int64(st, 1, id);
-    if (sqlite3_step(st) != SQLITE_ROW)
-        return NULL;
-    const void *p = sqlite3_column_blob(st, 0);
-    *ret_size = (size_t)sqlite3_column_bytes(st, 0);
-    return p;
-}
-
 static int check_column(struct check *c, const struct series_dir *d, const struct series_section *s,
                         int64_t part, uint64_t seed)
 {
@@ -54,10 +40,10 @@ static int check_column(struct check *c, const struct series_dir *d, const struc
     const void *p;
     int rc = 0;
     if (s->mask) {
-        p = part_of(&c->src.file, part + d->presence[s->mask - 1].part, &size);
+        p = series_get_part(&c->src.file, part + d->presence[s->mask - 1].part, &size);
         rc = p ? series_mask_decode(&c->u, d, s->mask, p, size, seed, mask) : -EBADMSG;
     }
-    p = rc ? NULL : part_of(&c->src.file, part + s->part, &size);
+    p = rc ? NULL : series_get_part(&c->src.file, part + s->part, &size);
     return p ? series_runs_decode(&c->u, d, s, p, size, seed, s->mask ? mask : NULL, &pick, value) : -EBADMSG;
 }
 

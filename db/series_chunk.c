@@ -60,9 +60,7 @@ static void pack(struct series_parts *out, struct buf *to, const uint8_t *raw, s
     bool packed = !ZSTD_isError(z) && z < n;
     if (!packed)
         memcpy(to->data + at + 4, raw, z = n);
-    uint32_t word = (uint32_t)n << 1 | packed;
-    memcpy(to->data + at,
-           (uint8_t[]){(uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16), (uint8_t)(word >> 24)}, 4);
+    set_u32(to->data + at, (uint32_t)n << 1 | packed);
     to->len += z + 4;
 }
 
@@ -281,8 +279,7 @@ static void add_column(struct series_parts *out, const struct series_grid *g, un
     buf_clear(to);
     put_u32(to, 0);
     pack(out, to, header, (size_t)(bases - header));
-    uint32_t n = (uint32_t)to->len - 4;
-    memcpy(to->data, (uint8_t[]){(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), (uint8_t)(n >> 24)}, 4);
+    set_u32(to->data, (uint32_t)to->len - 4);
     buf_add(to, data, (size_t)(b.p - data));
     add_section(out, id, mask, other < SERIES_IDS ? other + 1 : 0, seed);
     free(header);

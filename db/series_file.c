@@ -153,7 +153,6 @@ int series_file_fail(struct series_file *f, int rc)
     if (!rc)
         return 0;
     int err = db_errno(f->c, rc);
-    f->rc = rc;
     snprintf(f->fail_text, sizeof(f->fail_text), "%s: %s: %s", f->name.text, sqlite3_errmsg(f->c),
              advice(is_damage(rc) ? -EBADMSG : err));
     return is_damage(rc) ? -EBADMSG : err;
@@ -170,6 +169,20 @@ sqlite3_stmt *series_stmt(struct series_file *f, enum series_stmt which)
 int series_step(struct series_file *f, sqlite3_stmt *st)
 {
     return series_file_fail(f, st ? db_step(st) : sqlite3_extended_errcode(f->c));
+}
+
+const void *series_get_part(struct series_file *f, int64_t id, size_t *ret_size)
+{
+    sqlite3_stmt *st = series_stmt(f, SERIES_ST_GET_PART);
+    if (!st)
+        return NULL;
+    sqlite3_reset(st);
+    sqlite3_bind_int64(st, 1, id);
+    if (sqlite3_step(st) != SQLITE_ROW)
+        return NULL;
+    const void *p = sqlite3_column_blob(st, 0);
+    *ret_size = (size_t)sqlite3_column_bytes(st, 0);
+    return p;
 }
 
 int series_check_header(const char *path, struct err *e)
@@ -314,6 +327,31 @@ int series_newest(struct series_file *f, int64_t *ret_seq, int64_t *ret_ms)
     return series_file_fail(f, rc);
 }
 
+// --- the number of a series by its key: a hash of indices into key[] ---
+
+uint32_t *series_index_find(const struct series_index *x, const struct series_key *key, uint64_t guid,
+                            uint8_t port)
+{
+    for (uint32_t h = (uint32_t)hash_mix64(guid ^ hash_mix64(port));; h++) {
+        uint32_t *i = &x->at[h & x->mask];
+        if (*i == UINT32_MAX || (key[*i].guid == guid && key[*i].port == port))
+            return i;
+    }
+}
+
+void series_index_make(struct series_index *x, const struct series_key *key, uint32_t num)
+{
+    uint32_t size = 1024;
+    while (size < num * 2 + 2)
+        size *= 2;
+    free(x->at);
+    x->at = xmalloc(size * sizeof(*x->at));
+    memset(x->at, 0xff, size * sizeof(*x->at));
+    x->mask = size - 1;
+    for (uint32_t i = 0; i < num; i++)
+        *series_index_find(x, key, key[i].guid, key[i].port) = i;
+}
+
 // --- keys: 9 bytes a series (GUID little-endian, port), then a checksum ---
 
 enum { KEY_BYTES = 9 };
@@ -377,9 +415,10 @@ int series_load_keys(struct series_file *f, struct series_key **key, uint32_t *n
 
 // --- setting aside ---
 
+const char *const series_suffix[SERIES_SUFFIXES] = {"", "-wal", "-shm", "-journal"};
+
 int series_set_aside(const char *path, char *ret_name, size_t size)
 {
-    static const char *const suffix[] = {"", "-wal", "-shm", "-journal"};
     char when[32];
     time_t now = (time_t)(wall_now_ns() / MONO_S);
     struct tm tm;
@@ -391,8 +430,9 @@ int series_set_aside(const char *path, char *ret_name, size_t size)
         free(name);
         name = xasprintf("%s.damaged-%s.%d", path, when, i);
     }
-    for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]) && !rc; i++) {
-        char *from = xasprintf("%s%s", path, suffix[i]), *to = xasprintf("%s%s", name, suffix[i]);
+    for (int i = 0; i < SERIES_SUFFIXES && !rc; i++) {
+        char *from = xasprintf("%s%s", path, series_suffix[i]),
+             *to = xasprintf("%s%s", name, series_suffix[i]);
         if (rename(from, to) < 0 && errno != ENOENT)
             rc = -errno;
         free(from);

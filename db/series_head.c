@@ -86,7 +86,7 @@ void series_chain_done(struct series_chain *c)
     *c = (struct series_chain){0};
 }
 
-static uint64_t *chain_column(struct series_chain *c, unsigned id)
+uint64_t *series_chain_column(struct series_chain *c, unsigned id)
 {
     if (!c->last[id])
         c->last[id] = xcalloc(SERIES_BLOCK, sizeof(uint64_t));
@@ -125,7 +125,7 @@ static bool none_there(const bitmap b)
 static size_t head_column(uint8_t *to, struct series_chain *c, unsigned id, const uint64_t *value,
                           const bitmap there)
 {
-    uint64_t *last = chain_column(c, id), *known = c->known[id];
+    uint64_t *last = series_chain_column(c, id), *known = c->known[id];
     struct vwriter w = {to, 0};
     for (unsigned k = 0; k < SERIES_BLOCK / 64; k++) {
         for (uint64_t m = there[k]; m; m &= m - 1) {
@@ -234,7 +234,7 @@ static int view_mask(const struct head_view *v, unsigned m, bitmap ret)
 static int head_column_decode(struct vreader *r, struct series_chain *c, unsigned id, const bitmap there,
                               struct series_grid *g, unsigned k)
 {
-    uint64_t *last = chain_column(c, id), *known = c->known[id];
+    uint64_t *last = series_chain_column(c, id), *known = c->known[id];
     if (g)
         series_grid_column(g, id);
     for (unsigned w = 0; w < SERIES_BLOCK / 64; w++) {

@@ -25,11 +25,10 @@ static const int64_t usual[SERIES_TIERS] = {DAY_MS, 31 * DAY_MS, 366 * DAY_MS};
 
 static uint64_t size_of(const char *dir, const char *name)
 {
-    static const char *const suffix[] = {"", "-wal", "-shm", "-journal"};
     uint64_t n = 0;
-    for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
+    for (int i = 0; i < SERIES_SUFFIXES; i++) {
         struct stat st;
-        char *path = xasprintf("%s/%s%s", dir, name, suffix[i]);
+        char *path = xasprintf("%s/%s%s", dir, name, series_suffix[i]);
         if (stat(path, &st) == 0)
             n += (uint64_t)st.st_size;
         free(path);
@@ -45,11 +44,9 @@ static bool in_use(const struct series *s, const struct series_name *n)
 
 static int remove_file(struct series *s, const struct series_name *n, const char *why)
 {
-    // The main file first: without it the others mean nothing.
-    static const char *const suffix[] = {"", "-wal", "-shm", "-journal"};
     int rc = 0;
-    for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]) && !rc; i++) {
-        char *path = xasprintf("%s/%s%s", s->dir, n->text, suffix[i]);
+    for (int i = 0; i < SERIES_SUFFIXES && !rc; i++) {
+        char *path = xasprintf("%s/%s%s", s->dir, n->text, series_suffix[i]);
         if (unlink(path) < 0 && errno != ENOENT)
             rc = -errno;
         free(path);

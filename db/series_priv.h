@@ -61,6 +61,7 @@ struct series_chain {
     uint64_t known[SERIES_IDS][SERIES_BLOCK / 64]; // it came since the key row
 };
 void series_chain_done(struct series_chain *c);
+uint64_t *series_chain_column(struct series_chain *c, unsigned id); // its last[], made if missing
 
 // One block's part of a sweep.
 struct series_slice {
@@ -131,11 +132,6 @@ static inline uint64_t series_head_seed(uint64_t block, int64_t seq, int64_t at_
     return series_seed(block, seq) ^ hash_mix64((uint64_t)at_ms);
 }
 
-static inline uint64_t series_key_hash(uint64_t guid, uint8_t port)
-{
-    return hash_mix64(guid ^ hash_mix64(port));
-}
-
 // --- series_file.c: one file, as the writer or a reader has it ---
 struct series_key {
     uint64_t guid;
@@ -167,7 +163,6 @@ struct series_file {
     sqlite3 *c;
     sqlite3_stmt *st[SERIES_ST_N];
     char fail_text[400];
-    int rc;     // SQLite's code of the last failure
     bool empty; // no tables yet
 };
 void series_name_of(enum series_tier tier, int64_t at_ms, struct series_name *ret);
@@ -187,14 +182,26 @@ int series_file_fail(struct series_file *f, int rc); // SQLite code -> negative 
 sqlite3_stmt *series_stmt(struct series_file *f,
                           enum series_stmt which);        // prepared when first asked for; NULL
 int series_step(struct series_file *f, sqlite3_stmt *st); // without rows: 0 or negative errno
-int series_check_header(const char *path, struct err *e); // of a file, without SQLite
+const void *series_get_part(struct series_file *f, int64_t id, size_t *ret_size); // until the next; NULL
+int series_check_header(const char *path, struct err *e);                         // of a file, without SQLite
 int series_quick_check(struct series_file *f);
 // Newest seq and time; 0 when there are none.
 int series_newest(struct series_file *f, int64_t *ret_seq, int64_t *ret_ms);
 // Adds what the file knows: key[i] for i < *num; grows.
 int series_load_keys(struct series_file *f, struct series_key **key, uint32_t *num);
 int series_save_keys(struct series_file *f, uint32_t block, const struct series_key *key, uint32_t num);
+// What a file has beside it. The file itself first: without it the others mean nothing.
+enum { SERIES_SUFFIXES = 4 };
+extern const char *const series_suffix[SERIES_SUFFIXES];
 int series_set_aside(const char *path, char *ret_name, size_t size);
+
+struct series_index { // (GUID, port) -> number
+    uint32_t *at, mask;
+};
+void series_index_make(struct series_index *x, const struct series_key *key, uint32_t num); // anew
+// Where the number stands, or would stand: UINT32_MAX there.
+uint32_t *series_index_find(const struct series_index *x, const struct series_key *key, uint64_t guid,
+                            uint8_t port);
 
 // --- the store ---
 struct series_sample { // of a tier: a sweep, or what a minute or an hour made
@@ -253,7 +260,7 @@ struct series {
     // caller's thread
     struct series_key *key;
     uint32_t num, key_cap;
-    uint32_t *index, index_mask;
+    struct series_index index;
     int64_t last_ms, next_seq;
     // writer
     pthread_t thread;
@@ -298,8 +305,7 @@ void series_keep(struct series *s, int64_t now_ms, int64_t mono_ns);
 void *series_writer_main(void *arg);
 void series_frame_free(struct series_frame *f);
 
-// --- reading: series_source.c (which files), series_block.c (values of a block), series_reader.c (points)
-// ---
+// --- reading: series_source.c, series_block.c, series_reader.c ---
 struct series_times { // of a file's sweeps, in the order of writing
     int64_t *seq, *at;
     size_t n;
@@ -323,8 +329,9 @@ struct series_reader {
     char *dir;
     struct series_key *key;
     uint32_t num;
-    uint32_t *index, index_mask, indexed; // (GUID, port) -> number, of the first `indexed`
-    int64_t looked_ns;                    // when keys were last read
+    struct series_index index;
+    uint32_t indexed;  // so many of the keys are in it
+    int64_t looked_ns; // when keys were last read
 };
 struct series_job {
     struct series_reader *r;

@@ -49,7 +49,7 @@ void series_reader_free(struct series_reader *r)
     if (r) {
         free(r->dir);
         free(r->key);
-        free(r->index);
+        free(r->index.at);
         free(r);
     }
 }
@@ -72,36 +72,14 @@ uint32_t series_reader_num(struct series_reader *r)
     return r->num;
 }
 
-static void index_keys(struct series_reader *r)
-{
-    uint32_t size = 1024;
-    if (r->indexed == r->num)
-        return;
-    while (size < r->num * 2)
-        size *= 2;
-    free(r->index);
-    r->index = xmalloc(size * sizeof(*r->index));
-    memset(r->index, 0xff, size * sizeof(*r->index));
-    r->index_mask = size - 1;
-    for (uint32_t i = 0; i < r->num; i++) {
-        uint32_t h = (uint32_t)series_key_hash(r->key[i].guid, r->key[i].port);
-        while (r->index[h & r->index_mask] != UINT32_MAX)
-            h++;
-        r->index[h & r->index_mask] = i;
-    }
-    r->indexed = r->num;
-}
-
 static uint32_t find(struct series_reader *r, uint64_t node_guid, uint8_t port)
 {
-    index_keys(r);
     if (!r->num)
         return UINT32_MAX;
-    for (uint32_t h = (uint32_t)series_key_hash(node_guid, port);; h++) {
-        uint32_t i = r->index[h & r->index_mask];
-        if (i == UINT32_MAX || (r->key[i].guid == node_guid && r->key[i].port == port))
-            return i;
-    }
+    if (r->indexed != r->num)
+        series_index_make(&r->index, r->key, r->num);
+    r->indexed = r->num;
+    return *series_index_find(&r->index, r->key, node_guid, port);
 }
 
 uint32_t series_reader_find(struct series_reader *r, uint64_t node_guid, uint8_t port)

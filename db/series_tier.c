@@ -26,6 +26,12 @@ static unsigned peaks_of(const struct series *s)
     return (unsigned)__builtin_popcountll(s->o.peak_columns);
 }
 
+// Of a column among those with peaks.
+static unsigned place_of(const struct series *s, unsigned column)
+{
+    return (unsigned)__builtin_popcountll(s->o.peak_columns & (((uint64_t)1 << column) - 1));
+}
+
 static uint64_t *grown(uint64_t *p, uint32_t old, uint32_t cap, unsigned columns)
 {
     uint64_t *n = xcalloc((size_t)cap * columns + 1, sizeof(*n));
@@ -92,7 +98,7 @@ static void fold_rises(struct series *s, struct series_out *o, const struct seri
         unsigned id = m->id[c];
         if (id >= SERIES_COLUMNS || !(s->o.peak_columns >> id & 1))
             continue;
-        unsigned place = (unsigned)__builtin_popcountll(s->o.peak_columns & (((uint64_t)1 << id) - 1));
+        unsigned place = place_of(s, id);
         for (uint32_t i = 0; i < m->num; i++) {
             uint32_t b = i / SERIES_BLOCK;
             const uint64_t *last = b < o->blocks ? o->block[b].chain.last[id] : NULL;
@@ -111,7 +117,7 @@ static void fold_peaks(struct series *s, struct series_fold *f, const struct ser
         unsigned column = m->id[c] - SERIES_COLUMNS;
         if (m->id[c] < SERIES_COLUMNS || !(s->o.peak_columns >> column & 1) || !m->have[1])
             continue;
-        unsigned place = (unsigned)__builtin_popcountll(s->o.peak_columns & (((uint64_t)1 << column) - 1));
+        unsigned place = place_of(s, column);
         for (uint32_t i = 0; i < m->num; i++) {
             const uint64_t *v = m->value[(size_t)(i / SERIES_BLOCK) * m->columns + c];
             if (v && m->have[1][i] >> column & 1)
@@ -156,11 +162,8 @@ static void make_sample(struct series *s, struct series_out *o, struct series_sa
         for (unsigned c = 0; c < m->columns; c++) {
             unsigned id = m->id[c];
             const uint64_t *v = b < o->blocks ? o->block[b].chain.last[id] : NULL;
-            if (id >= SERIES_COLUMNS) {
-                uint64_t below = ((uint64_t)1 << (id - SERIES_COLUMNS)) - 1;
-                size_t place = (size_t)__builtin_popcountll(s->o.peak_columns & below);
-                v = f->peak + place * f->cap + (size_t)b * SERIES_BLOCK;
-            }
+            if (id >= SERIES_COLUMNS)
+                v = f->peak + (size_t)place_of(s, id - SERIES_COLUMNS) * f->cap + (size_t)b * SERIES_BLOCK;
             m->value[(size_t)b * m->columns + c] = v;
         }
     }
@@ -187,29 +190,21 @@ struct again {
     int64_t carried_seq; // of the sweep before the file's first, whose values are in `last` and `before`
 };
 
-static uint64_t *last_of(struct series_out *o, uint32_t b, unsigned id)
-{
-    struct series_chain *c = &o->block[b].chain;
-    if (!c->last[id])
-        c->last[id] = xcalloc(SERIES_BLOCK, sizeof(uint64_t));
-    return c->last[id];
-}
-
 static void take_value(struct again *a, uint32_t i, unsigned id, uint64_t v, bool rises)
 {
     struct series_fold *f = &a->o->fold;
-    uint64_t *last = &last_of(a->o, i / SERIES_BLOCK, id)[i % SERIES_BLOCK];
+    uint64_t *last = &series_chain_column(&a->o->block[i / SERIES_BLOCK].chain, id)[i % SERIES_BLOCK];
     unsigned column = id % SERIES_COLUMNS;
     uint64_t bit = (uint64_t)1 << column;
-    size_t place = (size_t)__builtin_popcountll(a->s->o.peak_columns & (bit - 1));
+    unsigned place = place_of(a->s, column);
     bool peak = a->s->o.peak_columns & bit;
     if (id >= SERIES_COLUMNS) {
         if (peak)
-            set_peak(f, (unsigned)place, column, i, v);
+            set_peak(f, place, column, i, v);
         return;
     }
     if (rises && peak && f->before[i] & bit)
-        set_peak(f, (unsigned)place, column, i, v > *last ? v - *last : 0);
+        set_peak(f, place, column, i, v > *last ? v - *last : 0);
     *last = v;
     f->have[0][i] |= bit;
 }
@@ -239,7 +234,7 @@ static void take_row(struct again *a, uint32_t i, unsigned row, size_t from)
                 if (at >= from)
                     take_value(a, i, id, v, raw && s->src->t.seq[at] == before_seq + 1);
                 else if (id < SERIES_COLUMNS)
-                    last_of(a->o, i / SERIES_BLOCK, id)[i % SERIES_BLOCK] = v;
+                    series_chain_column(&a->o->block[i / SERIES_BLOCK].chain, id)[i % SERIES_BLOCK] = v;
             }
             f->before[i] = have;
             before_seq = s->src->t.seq[at];
