@@ -232,7 +232,7 @@ static uint64_t most(const struct look *k, enum tele_counter c, int64_t ns)
     if (tele_rows[c].unit == TELE_WORDS)
         n = bytes / 4;
     else if (tele_rows[c].unit == TELE_TICKS)
-        n = bytes / (k->r->tick_bytes ? k->r->tick_bytes : 1);
+        n = bytes; // of a byte: the least that they can be of
     else if (tele_rows[c].kind == TELE_TRAFFIC)
         n = bytes / 24; // packets, the shortest
     return n < 9e18 ? (uint64_t)n : UINT64_MAX;

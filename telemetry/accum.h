@@ -6,15 +6,14 @@
 
 #include "telemetry/table.h"
 
-struct accum_reading {   // one answer of a performance agent
-    uint64_t counters;   // bit c: raw[c] is given
-    uint64_t full;       // bit c: raw[c] stands at its maximum
-    uint64_t narrow;     // bit c: raw[c] has 32 bits
-    uint32_t groups;     // bit g: the moment is that of group g; counters of others are taken along
-    unsigned kind;       // a number of the attribute, so that answers of different ones are not mixed up
-    int64_t at;          // loop time at which the device has read them
-    int64_t slack;       // by how much that may be wrong
-    uint32_t tick_bytes; // of PortXmitWait
+struct accum_reading { // one answer of a performance agent
+    uint64_t counters; // bit c: raw[c] is given
+    uint64_t full;     // bit c: raw[c] stands at its maximum
+    uint64_t narrow;   // bit c: raw[c] has 32 bits
+    uint32_t groups;   // bit g: the moment is that of group g; counters of others are taken along
+    unsigned kind;     // a number of the attribute, so that answers of different ones are not mixed up
+    int64_t at;        // loop time at which the device has read them
+    int64_t slack;     // by how much that may be wrong
     uint64_t raw[TELE_COUNTERS];
 };
 

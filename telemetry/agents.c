@@ -9,6 +9,7 @@
 
 #include "lib/hash.h"
 #include "lib/xalloc.h"
+#include "telemetry/rate.h"
 
 void agents_done(struct tele *t)
 {
@@ -67,17 +68,6 @@ static bool has_cable(const struct port *p)
     return port_valid(p->peer) || p->excluded != PORT_INCLUDED || p->a.state > PORT_DOWN;
 }
 
-static uint8_t lanes_of(uint8_t width)
-{
-    static const struct {
-        uint8_t code, lanes;
-    } w[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
-    for (unsigned i = 0; i < sizeof(w) / sizeof(w[0]); i++)
-        if (w[i].code == width)
-            return w[i].lanes;
-    return 0;
-}
-
 static uint32_t slot_of(struct tele *t, const struct tele_node *n, uint8_t num)
 {
     uint32_t slot = n->slot[num];
@@ -102,7 +92,7 @@ static void slot_take(struct tele *t, const struct fabric *f, uint32_t slot, uin
     p->of_switch = f->node[fp->node.i].type == NODE_SWITCH;
     p->up = fp->a.state >= PORT_INIT || (fp->a.state == PORT_STATE_NOP && port_valid(fp->peer));
     p->rate_mbps = port_rate_mbps(&fp->a);
-    p->lanes = lanes_of(fp->a.width_active);
+    p->lanes = (uint8_t)tele_lanes(fp->a.width_active);
     if (p->unread == TELE_GONE) {
         p->unread = TELE_NOT_YET;
         p->unread_since = loop_now(t->loop).ns;
@@ -124,7 +114,7 @@ static void agent_at(struct tele *t, struct agent *a, uint16_t lid, bool reached
     if (lid == a->lid)
         return;
     a->lid = lid;
-    agent_new(t, a);
+    agent_new(a);
 }
 
 static void take_node(struct tele *t, const struct fabric *f, const struct node *n, uint32_t *port_slot)
@@ -194,7 +184,7 @@ static void mark_gone(struct tele *t)
     for (uint32_t i = 0; i < t->num_agents; i++)
         if (t->agent[i].num == 0 && t->agent[i].lid) {
             t->agent[i].lid = 0;
-            agent_new(t, &t->agent[i]);
+            agent_new(&t->agent[i]);
         }
 }
 

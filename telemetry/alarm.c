@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/hash.h"
 #include "lib/xalloc.h"
 #include "telemetry/alarm_priv.h"
 
@@ -53,16 +52,9 @@ bool alarm_put(const char **at, const char *s, size_t max)
 
 // --- indices ---
 
-static uint64_t text_hash(uint64_t h, const char *s)
-{
-    for (; *s; s++)
-        h = (h ^ (uint8_t)*s) * 0x100000001b3ULL;
-    return hash_mix64(h);
-}
-
 static uint64_t key_hash(const char *fabric, const char *rule, const char *subject, bool group)
 {
-    return text_hash(text_hash(text_hash(group ? 2 : 1, fabric), rule), subject);
+    return alarm_text_hash(alarm_text_hash(alarm_text_hash(group ? 2 : 1, fabric), rule), subject);
 }
 
 struct alarm_rec *alarm_rec_find(const struct alarms *a, const char *fabric, const char *rule,

@@ -8,7 +8,6 @@
 
 #include "lib/buf.h"
 #include "lib/guid.h"
-#include "lib/hash.h"
 #include "lib/xalloc.h"
 #include "telemetry/alarm_priv.h"
 
@@ -16,13 +15,7 @@
 
 static uint64_t bunch_hash(const struct alarm_rec *r, const char *group)
 {
-    uint64_t h = 3;
-    for (const char *s = r->v.fabric; *s; s++)
-        h = (h ^ (uint8_t)*s) * 0x100000001b3ULL;
-    h = hash_mix64(h ^ (uintptr_t)r->v.rule);
-    for (const char *s = group; *s; s++)
-        h = (h ^ (uint8_t)*s) * 0x100000001b3ULL;
-    return hash_mix64(h);
+    return alarm_text_hash(alarm_text_hash(3, r->v.fabric) ^ (uintptr_t)r->v.rule, group);
 }
 
 static bool is_bunch(const struct alarm_bunch *b, const struct alarm_rec *r, const char *group)

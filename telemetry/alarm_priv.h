@@ -4,6 +4,7 @@
 #define WEFT_TELEMETRY_ALARM_PRIV_H
 
 #include "db/db.h"
+#include "lib/hash.h"
 #include "telemetry/alarm.h"
 
 struct alarm_bunch;
@@ -75,6 +76,13 @@ struct alarms {
     uint32_t num_list, cap_list;
     struct alarm_silence *silence_list;
 };
+
+static inline uint64_t alarm_text_hash(uint64_t h, const char *s)
+{
+    for (; *s; s++)
+        h = (h ^ (uint8_t)*s) * 0x100000001b3ULL;
+    return hash_mix64(h);
+}
 
 // alarm.c
 int64_t alarms_wall(const struct alarms *a);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "lib/guid.h"
-#include "lib/hash.h"
 #include "lib/xalloc.h"
+#include "telemetry/alarm_priv.h"
 
 #define SECOND MONO_S
 #define FOR_A_MINUTE (60 * SECOND)
@@ -127,17 +127,10 @@ void alarm_watch_free(struct alarm_watch *w)
     free(w);
 }
 
-static uint64_t text_hash(uint64_t h, const char *s)
-{
-    for (; *s; s++)
-        h = (h ^ (uint8_t)*s) * 0x100000001b3ULL;
-    return hash_mix64(h);
-}
-
 // Whether it has been so, look by look, for a time.
 static bool lasts(struct alarm_watch *w, const char *rule, const char *subject, int64_t now, int64_t ns)
 {
-    uint64_t key = text_hash(text_hash(5, rule), subject);
+    uint64_t key = alarm_text_hash(alarm_text_hash(5, rule), subject);
     uint32_t since = (uint32_t)(now / SECOND);
     u64map_get(&w->since, key, &since);
     u64map_set(&w->next, key, since);

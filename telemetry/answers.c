@@ -308,7 +308,6 @@ bool answer_read(struct tele *t, const struct agent *a, uint32_t slot, enum ask 
         read_speed(r, a, data);
     else
         read_detail(r, k, data);
-    r->tick_bytes = 1; // the least that it can be: the bound on ticks is an upper one
     return true;
 }
 

@@ -24,9 +24,8 @@
 
 static void on_answer(void *arg, uint64_t user, const struct mad_result *r);
 
-void agent_new(struct tele *t, struct agent *a)
+void agent_new(struct agent *a)
 {
-    (void)t;
     a->state = AGENT_NEW;
     a->to = a->lid;
     a->misses = 0;

@@ -8,9 +8,10 @@
 //   - one that waits itself: the share of time for which it does. Behind it packets stand for at least as
 //     long.
 //   - one that does not: the mean queue of a server as busy (M/D/1, Pollaczek and Khinchine:
-//     r^2 / 2 (1 - r)), of that at 99 % use. Ports far from full take their small part too (open): under even load all of a
-//     switch's ports explain a wait together, and none is its root. Together they explain no more than
-//     bursts do (BURSTS): a sender that stands still does not wait for ports that others get through.
+//     r^2 / 2 (1 - r)), of that at 99 % use. Ports far from full take their small part too (open): under even
+//     load all of a switch's ports explain a wait together, and none is its root. Together they explain no
+//     more than bursts do (BURSTS): a sender that stands still does not wait for ports that others get
+//     through.
 //   - a full one only as far as its bytes come from ports that wait, or may (balance): when one that does not
 //     wait feeds it freely, it holds nobody up. It is busy, which is no fault.
 // Ports behind a waiting one together explain no more of its time than they are blocked themselves (union

@@ -40,7 +40,6 @@ struct congest_routes {
     uint16_t *lid;
     uint16_t *room;  // for a list of LIDs, during a call
     uint32_t *looks; // hops followed by congest_leads() since it was set to 0
-    uint32_t made;   // ways made since the last congest_routes_set()
 };
 // Forgets what is of other routes. tables must be of the fabric, else they count as not known.
 void congest_routes_set(struct congest_routes *r, const struct tele_table *t,
@@ -107,7 +106,6 @@ struct congest_graph {
     uint32_t *by_order;          // [order] -> vertex
     uint32_t *into, *first_into; // reverse edges: vertices
     uint32_t *cycle, num_cycle;  // vertices of the shortest circle of the largest stuck set
-    float usual;                 // wait that needs no cause
     double lost;                 // of all that wait, beyond what is usual
 };
 

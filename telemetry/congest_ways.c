@@ -12,7 +12,7 @@
 #include "lib/xalloc.h"
 #include "telemetry/congest_priv.h"
 
-static void forget(struct congest_routes *r)
+void congest_routes_done(struct congest_routes *r)
 {
     for (uint32_t i = 0; i < r->num_at; i++)
         free(r->at[i]);
@@ -26,11 +26,6 @@ static void forget(struct congest_routes *r)
     tables_unref(r->tables);
     groups_unref(r->groups);
     *r = (struct congest_routes){0};
-}
-
-void congest_routes_done(struct congest_routes *r)
-{
-    forget(r);
 }
 
 static void map_slots(struct congest_routes *r, const struct tele_table *t)
@@ -68,7 +63,7 @@ void congest_routes_set(struct congest_routes *r, const struct tele_table *t,
     if (!tables || (groups && groups->num_switches != tables->num_switches))
         groups = NULL;
     if (r->fabric != t->fabric || r->tables != tables || r->groups != groups || r->num_at != t->num) {
-        forget(r);
+        congest_routes_done(r);
         if (!t->fabric)
             return;
         r->fabric = fabric_ref(t->fabric);
@@ -83,7 +78,6 @@ void congest_routes_set(struct congest_routes *r, const struct tele_table *t,
         if (groups)
             map_lids(r);
     }
-    r->made = 0;
     if (r->looks)
         *r->looks = 0;
 }
@@ -200,10 +194,8 @@ const struct congest_ways *congest_ways(struct congest_routes *r, const struct t
 {
     if (!r->tables || congest_switch_behind(r, t, slot) == ID_NONE)
         return NULL;
-    if (!r->at[slot]) {
+    if (!r->at[slot])
         r->at[slot] = make(r, t, slot);
-        r->made++;
-    }
     return r->at[slot];
 }
 

@@ -15,7 +15,6 @@
 _Static_assert(WATCHED == 12, "the counters that health_port.last holds");
 #define BIT(c) (1ull << (c))
 #define HOLE (2 * HEALTH_MIN)
-#define SURE_BITS 2.88e14       // without an error they say: below 1e-14
 #define KEEP (131 * HEALTH_MIN) // a link's record after its last error
 #define TIDY HEALTH_MIN
 
@@ -401,22 +400,32 @@ struct judged {
     int64_t since, sure_at;
 };
 
+// How many times as long it takes as at 400 Gb/s until enough bits have passed.
+static double longer_of(const struct health_port *p)
+{
+    double scale = p->rate_mbps ? 400000.0 / p->rate_mbps : 1;
+    return scale < HEALTH_LONGER ? scale : HEALTH_LONGER;
+}
+
+static int64_t stale_after(const struct health_port *p)
+{
+    return p->every > 20 * HEALTH_S ? 3 * p->every : HEALTH_MIN;
+}
+
 static void judge_end_view(const struct health *h, const struct tele_table *t, uint32_t slot,
                            struct judged *j)
 {
     const struct health_port *p = &h->port[slot];
-    double scale = p->rate_mbps ? 400000.0 / p->rate_mbps : 1;
-    double longer = scale < HEALTH_LONGER ? scale : HEALTH_LONGER;
+    double longer = longer_of(p);
     int64_t need = (int64_t)(12.0 * HEALTH_MIN * longer), long_need = (int64_t)(125.0 * HEALTH_MIN * longer);
     const struct health_link *l = p->link;
     const struct health_series *s = l ? l->series[health_end(l, slot)][SIGNAL_SYMBOL] : NULL;
     bool errors =
         s && s->n && p->at_errors - series_last(s) < long_need && p->at_errors - p->from < long_need;
-    int64_t stale = p->every > 20 * HEALTH_S ? 3 * p->every : HEALTH_MIN;
 
     if (p->at_errors == 0) {
         j->state = HEALTH_UNSURE, j->why = ONE_END, j->end = slot;
-    } else if (h->now - p->at_errors > stale) {
+    } else if (h->now - p->at_errors > stale_after(p)) {
         j->state = HEALTH_UNSURE, j->why = STALE, j->end = slot;
     } else if (t->port[slot].saturated ||
                covered(p, 12 * HEALTH_MIN) < (p->at_errors - p->from < 12 * HEALTH_MIN
@@ -485,8 +494,7 @@ static void say(const struct health *h, const struct tele_table *t, const struct
     health_end_name(h, j->end, name, sizeof(name));
     snprintf(seen, sizeof(seen), "%lld %s", seconds < 120 ? seconds : seconds / 60,
              seconds < 120 ? "s" : "min");
-    double scale = p->rate_mbps ? 400000.0 / p->rate_mbps : 1, n = 0;
-    double need = 12 * (scale < HEALTH_LONGER ? scale : HEALTH_LONGER);
+    double n = 0, need = 12 * longer_of(p);
     switch (j->why) {
     case SURE:
     case STANDS:
@@ -643,8 +651,7 @@ uint32_t health_named(const struct health *h, uint32_t **ret_slots)
 static bool end_clean(const struct health *h, const struct tele_table *t, uint32_t slot, int64_t window)
 {
     const struct health_port *p = &h->port[slot];
-    int64_t stale = p->every > 20 * HEALTH_S ? 3 * p->every : HEALTH_MIN;
-    return p->at_errors && h->now - p->at_errors <= stale && p->at_errors - p->from >= window &&
+    return p->at_errors && h->now - p->at_errors <= stale_after(p) && p->at_errors - p->from >= window &&
            covered(p, window) >= window / 4 * 3 && !t->port[slot].saturated;
 }
 

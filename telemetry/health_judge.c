@@ -14,12 +14,6 @@
 #define AGAIN (5 * HEALTH_MIN) // between two tellings of one verdict
 #define PARTS 5
 
-static void bad(struct health_finding *f, int level, int64_t at)
-{
-    for (int i = 0; i <= level; i++)
-        f->bad_at[i] = at > f->bad_at[i] ? at : f->bad_at[i];
-}
-
 // To when both ends are known. An end that has never been read, or is gone, is not waited for.
 static int64_t seen_to(const struct health *h, const struct health_link *l)
 {
@@ -118,7 +112,7 @@ static void count_judge(struct health *h, struct health_link *l, const struct he
         const struct health_series *s = l->series[e][rule->signal];
         if (!s || s->n == 0)
             continue;
-        bad(f, 0, series_last(s));
+        health_bad(f, 0, series_last(s));
         for (int i = 0; i < HEALTH_LEVELS && rule->level[i].window && scale > 0; i++) {
             int n = windows_of(h, rule, i, scale, window, limit);
             for (int k = 0; k < n; k++)
@@ -144,7 +138,7 @@ static void sustained_judge(struct health *h, struct health_link *l, const struc
             n = series_count(s, p->at_errors - i * part, part);
             over += n > limit;
             if (i == 0 && n > limit)
-                bad(f, 0, p->at_errors);
+                health_bad(f, 0, p->at_errors);
         }
         if (over < PARTS)
             continue;
@@ -177,9 +171,9 @@ static void hot_judge(struct health *h, struct health_link *l, struct health_fin
         int level = now - coldest > rule->level[1].limit ? 1 : now > rule->level[0].limit ? 0 : -1;
         f->seen_to = p->hot_at < f->seen_to ? p->hot_at : f->seen_to;
         if (now >= rule->level[0].limit - 3)
-            bad(f, 0, p->hot_at);
+            health_bad(f, 0, p->hot_at);
         if (level == 1)
-            bad(f, 1, p->hot_at);
+            health_bad(f, 1, p->hot_at);
         if (level < 0 || level < f->level)
             continue;
         char name[160];
@@ -287,11 +281,6 @@ static void held_judge(struct health *h, struct health_link *l, struct health_fi
 
 // --- width and speed ---
 
-static unsigned lanes_of(unsigned width)
-{
-    return width & 8 ? 12 : width & 4 ? 8 : width & 2 ? 4 : width & 16 ? 2 : width & 1 ? 1 : 0;
-}
-
 static unsigned highest(unsigned bits)
 {
     unsigned b = 1;
@@ -304,10 +293,7 @@ static unsigned highest(unsigned bits)
 static bool is_slow(const struct port_attrs *a, const struct port_attrs *b, char *text, size_t size)
 {
     unsigned width = a->width_enabled & b->width_enabled, ext = a->speed_ext_enabled & b->speed_ext_enabled;
-    unsigned best = 0;
-    for (unsigned w = 1; w <= 16; w <<= 1)
-        best = width & w && lanes_of(w) > best ? lanes_of(w) : best;
-    unsigned active = lanes_of(a->width_active);
+    unsigned best = tele_lanes(width), active = tele_lanes(a->width_active);
     struct port_attrs can = *a;
     if (best == 0 || active == 0)
         return false;

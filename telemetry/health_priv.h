@@ -177,7 +177,7 @@ struct health_port {
     uint64_t holes; // bit i: something was not counted in the i-th last two minutes before hole_unit
     int64_t hole_unit;
     // module
-    int16_t celsius10;  // tenths; INT16_MIN: no source
+    int16_t celsius10;  // tenths, at hot_at
     int16_t coldest[7]; // by ten minutes
     int64_t cold_unit;
     int64_t hot_at;      // of the last reading; 0: none
@@ -210,6 +210,13 @@ static inline void health_wake(struct health_link *l, enum health_rule_index r)
 static inline int health_end(const struct health_link *l, uint32_t slot)
 {
     return l->slot[0] == slot ? 0 : 1;
+}
+
+// At that time this level, and those below it, must not clear.
+static inline void health_bad(struct health_finding *f, int level, int64_t at)
+{
+    for (int i = 0; i <= level; i++)
+        f->bad_at[i] = at > f->bad_at[i] ? at : f->bad_at[i];
 }
 
 // health.c

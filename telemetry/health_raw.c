@@ -107,12 +107,6 @@ void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, i
     health_wake(l, RULE_L09);
 }
 
-static void bad(struct health_finding *f, int level, int64_t at)
-{
-    for (int i = 0; i <= level; i++)
-        f->bad_at[i] = at > f->bad_at[i] ? at : f->bad_at[i];
-}
-
 static int rise_level(struct health_link *l, const struct health_port *p, double now, double *limit,
                       struct health_finding *f)
 {
@@ -122,7 +116,7 @@ static int rise_level(struct health_link *l, const struct health_port *p, double
     double clear = rule->clear_part * fmax(rule->level[0].limit * base, rule->least);
     *limit = rise_limit(p);
     if (stands && now > clear)
-        bad(f, 0, p->at_speed);
+        health_bad(f, 0, p->at_speed);
     if (stands || isnan(*limit) || now <= *limit || p->raw_over < IN_A_ROW)
         return -1;
     l->raw_base = (float)base;
@@ -137,7 +131,7 @@ static int high_level(const struct health_port *p, double now, double *limit, st
         if (now > rule->level[i].limit)
             level = i;
         if (now > rule->clear_part * rule->level[i].limit)
-            bad(f, i, p->at_speed);
+            health_bad(f, i, p->at_speed);
     }
     *limit = rule->level[level > 0 ? level : 0].limit;
     return p->raw_over >= IN_A_ROW ? level : -1;
@@ -157,7 +151,7 @@ static void judge_end(struct health *h, struct health_link *l, enum health_rule_
         return;
     f->level = level;
     f->severity = health_rules[r].level[level].severity;
-    bad(f, level, p->at_speed);
+    health_bad(f, level, p->at_speed);
     snprintf(f->reason, sizeof(f->reason), "raw bit error ratio %.1e at %s, limit %.1e%s", now,
              health_end_name(h, slot, name, sizeof(name)), limit,
              r == RULE_L08 ? " (ten times the median of 24 h)" : "");

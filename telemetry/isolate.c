@@ -420,7 +420,6 @@ void isolate_feed(struct isolate *i, const struct health *h, const struct tele_t
 {
     uint32_t *slot, n, k = 0;
     bool cap = false;
-    i->wall = wall;
     forget_old(i, wall);
     look_at_isolated(i, h, t);
     for (uint32_t r = 0; r < i->num; r++)

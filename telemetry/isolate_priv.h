@@ -43,8 +43,7 @@ struct isolate {
     uint32_t num_past;
     struct isolate_excluded *excluded;
     uint32_t num_excluded;
-    uint32_t links; // of the last graph
-    int64_t wall;
+    uint32_t links;           // of the last graph
     struct isolate_rec check; // of isolate_check()
     struct isolate_item *list;
     struct isolate_exclusion *exclusion_list;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What accumulators need to go on over a restart. An accumulator is the device's counter plus a difference
-// that changes only when somebody clears; differences that are not 0 are kept in a file of the fabric's
-// folder
-// (`accumulators`), written a while after they change and at the end. So what a device counts while nobody
+// that changes only when somebody clears; differences that are not 0 are kept in the file `accumulators` of
+// the fabric's folder, written a while after they change and at the end. So what a device counts while nobody
 // collects is not lost. History's last values bound them from below: no accumulator is ever seen to go back,
 // even when the file is older than the last clear.
 //

@@ -23,11 +23,6 @@
 static const char *const kind_name[] = {
     [NOTIFY_ALERTMANAGER] = "alertmanager", [NOTIFY_WEBHOOK] = "webhook", [NOTIFY_SYSLOG] = "syslog"};
 
-int64_t notify_wall(void)
-{
-    return wall_now_ns();
-}
-
 // --- HTTP as a courier's target ---
 
 // What an answer means for alarms: a body that cannot be understood is never taken; what may be a matter of

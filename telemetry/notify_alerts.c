@@ -160,12 +160,12 @@ static void take(struct notify_target *t, struct alert *x, const struct alarm *m
     bool want = wanted(t->n, m);
 
     if (!want && x != NULL)
-        end(a, x, m->cleared_wall_ns != 0 ? m->cleared_wall_ns : notify_wall());
+        end(a, x, m->cleared_wall_ns != 0 ? m->cleared_wall_ns : wall_now_ns());
     if (!want)
         return;
     char *json = json_of(t->n, m);
     if (x != NULL && x->severity != m->severity) {
-        end(a, x, notify_wall());
+        end(a, x, wall_now_ns());
         x = NULL;
     }
     if (x == NULL) {
@@ -186,7 +186,7 @@ void alerts_change(struct notify_target *t, const struct alarm_change *c)
 {
     struct alert *x = find(t->alerts, c->alarm->id);
     if (c->what == ALARM_CLEARED && x != NULL)
-        end(t->alerts, x, c->alarm->cleared_wall_ns != 0 ? c->alarm->cleared_wall_ns : notify_wall());
+        end(t->alerts, x, c->alarm->cleared_wall_ns != 0 ? c->alarm->cleared_wall_ns : wall_now_ns());
     else if (c->what != ALARM_CLEARED)
         take(t, x, c->alarm);
     trim(t->alerts);
@@ -235,7 +235,7 @@ static void compare(struct notify_target *t)
         take(t, look_up(index, num, m[i].id), &m[i]);
     for (uint32_t i = 0; i < num; i++)
         if (!index[i]->seen && index[i]->ended_ns == 0)
-            end(t->alerts, index[i], notify_wall());
+            end(t->alerts, index[i], wall_now_ns());
     free(index);
     trim(t->alerts);
 }
@@ -252,7 +252,7 @@ static void put(struct buf *b, const struct alert *x, int64_t ends_ns)
 
 unsigned alerts_compose(struct notify_target *t, bool all, struct buf ret[NOTIFY_BODIES])
 {
-    int64_t now = notify_wall();
+    int64_t now = wall_now_ns();
     unsigned n = 0;
 
     if (all)

@@ -193,7 +193,7 @@ static void on_event(void *arg, const struct db_event *ev)
 
 unsigned events_compose(struct notify_target *t, struct buf ret[NOTIFY_BODIES])
 {
-    struct compose c = {.t = t, .ret = ret, .last = t->cursor, .oldest_ns = notify_wall() - t->n->replay_ns};
+    struct compose c = {.t = t, .ret = ret, .last = t->cursor, .oldest_ns = wall_now_ns() - t->n->replay_ns};
     struct db_event_query q = {.after_id = t->cursor, .limit = LOOK_AT};
 
     if (t->n->db == NULL || db_event_last_id(t->n->db) <= t->cursor)

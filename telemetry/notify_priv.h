@@ -33,11 +33,11 @@ struct notify_target {
     struct notifier_status status;
     struct alerts *alerts; // Alertmanager
     // events
-    uint64_t cursor, saved;       // the last event that was taken; … in meta.db
-    uint64_t load[NOTIFY_BODIES]; // events of the load under way, by body
-    uint64_t looked_at;           // the last event behind them that needs no telling
+    uint64_t cursor, saved;              // the last event that was taken; … in meta.db
+    uint64_t load[NOTIFY_BODIES];        // events of the load under way, by body
+    uint64_t looked_at;                  // the last event behind them that needs no telling
     uint64_t dropped_untold, dropped_to; // too old; … so far they are counted
-    unsigned num_loading; // bodies; Alertmanager: alerts
+    unsigned num_loading;                // bodies; Alertmanager: alerts
 };
 
 struct notifier {
@@ -54,9 +54,6 @@ struct notifier {
     struct loop_timer save;
     struct rng rng;
 };
-
-// --- notify.c ---
-int64_t notify_wall(void);
 
 // --- notify_alerts.c ---
 struct alerts *alerts_new(void);

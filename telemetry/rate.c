@@ -41,6 +41,11 @@ unsigned tele_wait_tick_bytes(uint32_t vendor_id, uint16_t device_id, unsigned l
     return 8;
 }
 
+unsigned tele_lanes(unsigned widths)
+{
+    return widths & 8 ? 12 : widths & 4 ? 8 : widths & 2 ? 4 : widths & 16 ? 2 : widths & 1;
+}
+
 static unsigned tick_of(const struct tele_table *t, const struct tele_port *p)
 {
     if (t->fabric == NULL || p->port == ID_NONE)

@@ -25,6 +25,9 @@ double tele_capacity(const struct tele_table *t, uint32_t slot);
 // Devices that nothing is known of: 8. lanes 0: 4.
 unsigned tele_wait_tick_bytes(uint32_t vendor_id, uint16_t device_id, unsigned lanes);
 
+// Of a link width's code (PortInfo), or of a set of them the widest: lanes; 0: none.
+unsigned tele_lanes(unsigned widths);
+
 // Per second of a counter, in the unit that is stored (words, not bytes); NAN where there are not two
 // readings.
 double tele_rate(const struct tele_table *t, uint32_t slot, enum tele_counter c);

@@ -18,8 +18,7 @@
 #include "telemetry/write_batch.h"
 
 #define LABELS_MAX 32u
-#define POINTS                                                                                               \
-    30720u // of a scan, which is what the store decodes at once; at most some megabytes of requests
+#define POINTS 30720u // of a scan: what the store decodes at once; at most some megabytes of requests
 #define CURSOR_SIZE 256u
 #define CURSOR_NAME "remote-write-cursor"
 #define BEHIND (300 * MONO_S)
@@ -372,19 +371,14 @@ static void *thread_main(void *arg)
 
 // --- the loop's side ---
 
-static void save(void *arg);
-
 static void saved(void *arg, int status)
 {
     struct remote_write *w = arg;
     (void)status; // it is tried again by itself, and there is nothing else to do
     pthread_mutex_lock(&w->lock);
-    w->saves_done = w->saving;
-    bool more = w->saves_asked > w->saves_done;
+    w->saves_done = w->saving; // the thread asks for no other one before
     pthread_cond_broadcast(&w->cond);
     pthread_mutex_unlock(&w->lock);
-    if (more)
-        save(w);
 }
 
 static void save(void *arg)

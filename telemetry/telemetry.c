@@ -335,7 +335,7 @@ static void look_for_reset(struct tele *t, struct agent *a)
     if (!anew)
         return;
     t->st.reboots++;
-    agent_new(t, a);
+    agent_new(a);
 }
 
 void tele_round_ended(struct tele *t, struct agent *a, enum agent_round r)

@@ -199,7 +199,7 @@ void agent_name(const struct tele *t, const struct agent *a, char *buf, size_t s
 // --- collect.c ---
 // Begins a round; ends it by tele_round_ended(), perhaps before it returns.
 void round_begin(struct tele *t, struct agent *a, enum agent_round r);
-void agent_new(struct tele *t, struct agent *a); // nothing is known of it any more
+void agent_new(struct agent *a); // nothing is known of it any more
 
 // --- answers.c ---
 struct mad_request;
