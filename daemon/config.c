@@ -573,8 +573,9 @@ static const struct opt_row alarms_rows[] = {
      .offset = AT(known_sms),
      .max = 64,
      .reload = OPT_RELOAD_RESTART,
-     .doc = "PortGUIDs of other subnet managers that are meant to be there: they are no alarm, but that one of "
-            "them is away is"},
+     .doc =
+         "PortGUIDs of other subnet managers that are meant to be there: they are no alarm, but that one of "
+         "them is away is"},
     {0},
 };
 
@@ -780,6 +781,12 @@ int config_check(const struct config *c, struct err *e)
 
     for (size_t i = 0; rc == 0 && i < c->fabrics.n; i++)
         rc = check_fabric(c->fabrics.item, i, a, e);
+    for (size_t i = 0; rc == 0 && i < c->known_sms.n; i++) {
+        uint64_t guid;
+        if (guid_parse(c->known_sms.item[i], &guid) != 0)
+            rc = err_set(e, -EINVAL, "alarms.known_sms",
+                         "\"%.60s\" is no GUID; write such as 0x0002c90300a1b2c3", c->known_sms.item[i]);
+    }
     arena_free(a);
     return rc;
 }

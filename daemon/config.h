@@ -46,7 +46,7 @@ struct config {
     int64_t keep_raw, keep_minute, keep_hour, telemetry_max_size;
     const char *cable_file;
     // health, alarms
-    int isolation, isolation_hosts;
+    int isolation, isolation_hosts; // enum isolate_mode, enum isolate_hosts
     int64_t isolation_max_links, isolation_per_week, isolation_clean;
     double isolation_max_share, isolation_keep_uplinks; // %
     struct opt_strings known_sms;
@@ -65,16 +65,6 @@ struct config {
     double sim_loss;
 };
 
-enum config_isolation {
-    CONFIG_ISOLATION_OFF,
-    CONFIG_ISOLATION_PROPOSE,
-    CONFIG_ISOLATION_AUTO,
-};
-enum config_isolation_hosts {
-    CONFIG_ISOLATION_HOSTS_NEVER,
-    CONFIG_ISOLATION_HOSTS_SPARE,
-    CONFIG_ISOLATION_HOSTS_ALL,
-};
 enum config_sim_state {
     CONFIG_SIM_FACTORY,
     CONFIG_SIM_FILE,
@@ -98,7 +88,7 @@ int config_load(struct config *c, struct arena *a, const char *path, struct err 
 // "--port mlx5_0/1", "mlx5_0", "" -> device (copied into the arena, NULL = any) and number (0 = any).
 int config_parse_port(const char *text, struct arena *a, const char **ret_device, int *ret_num,
                       struct err *e);
-// What the rows alone do not say: the fabrics' names and ports. -EINVAL with *e.
+// What the rows alone do not say: the fabrics' names and ports, GUIDs. -EINVAL with *e.
 int config_check(const struct config *c, struct err *e);
 // Adaptive routing as on hardware; a simulated fabric need not be refused it.
 void config_sm_opts(const struct config *c, const char *fabric, struct sm_opts *ret);

@@ -110,7 +110,8 @@ static int apply_args(const struct weftd *w, struct config *c, struct arena *are
         c->state_dir = a->state;
     else if (w->temp_state[0] != 0)
         c->state_dir = w->temp_state;
-    return config_check(c, e);
+    rc = config_check(c, e);
+    return rc != 0 ? rc : out_check(c, e);
 }
 
 // A one-shot or simulated run keeps its state in a temporary folder unless told where, and needs no root.

@@ -8,6 +8,7 @@
 
 #include "lib/log.h"
 #include "lib/xalloc.h"
+#include "telemetry/http_post.h"
 #include "telemetry/notify.h"
 #include "telemetry/remote_write.h"
 
@@ -65,48 +66,78 @@ static void on_behind(void *arg, bool on, const char *text)
         alarm_clear(x->o->env.alarms, name, BEHIND_RULE, BEHIND_SUBJECT);
 }
 
-// "name=value"; the strings are parts of *text, the caller's.
-static int split_labels(const struct opt_strings *list, struct rw_label *ret, char **text, struct err *e)
+struct labels {
+    size_t n;
+    struct rw_label *label;
+    char **text; // that they are parts of
+};
+
+static void labels_done(struct labels *l)
 {
-    for (size_t i = 0; i < list->n; i++) {
-        text[i] = xstrdup(list->item[i]);
-        char *eq = strchr(text[i], '=');
-        if (eq == NULL)
-            return err_set(e, -EINVAL, "remote_write.labels", "\"%.100s\" is not name=value", list->item[i]);
+    for (size_t i = 0; i < l->n; i++)
+        free(l->text[i]);
+    free(l->text);
+    free(l->label);
+}
+
+// Of "name=value"; to be freed in any case.
+static int labels_split(struct labels *l, const struct opt_strings *list, struct err *e)
+{
+    *l = (struct labels){.label = xcalloc(list->n + 1, sizeof(*l->label)),
+                         .text = xcalloc(list->n + 1, sizeof(*l->text))};
+    for (; l->n < list->n; l->n++) {
+        char *text = xstrdup(list->item[l->n]), *eq = strchr(text, '=');
+        if (eq == NULL) {
+            free(text);
+            return err_set(e, -EINVAL, "remote_write.labels", "\"%.100s\" is not name=value",
+                           list->item[l->n]);
+        }
         *eq = 0;
-        ret[i] = (struct rw_label){text[i], eq + 1};
+        l->text[l->n] = text;
+        l->label[l->n] = (struct rw_label){text, eq + 1};
     }
     return 0;
+}
+
+static struct remote_write_opts remote_opts(const struct config *c, const struct labels *l)
+{
+    return (struct remote_write_opts){.url = c->remote_write_url,
+                                      .bearer_token_file = c->remote_write_token_file,
+                                      .ca_file = c->remote_write_ca_file,
+                                      .label = l->label,
+                                      .num_labels = (unsigned)l->n,
+                                      .interval_ns = c->remote_write_interval,
+                                      .backfill_ns = c->remote_write_backfill};
+}
+
+static int check_remote(const struct config *c, struct err *e)
+{
+    struct labels l;
+    int rc = labels_split(&l, &c->remote_write_labels, e);
+    struct remote_write_opts o = remote_opts(c, &l);
+    if (rc == 0)
+        rc = remote_write_check(&o, e);
+    labels_done(&l);
+    return rc;
 }
 
 static int open_remote(struct out_fabric *x, struct err *e)
 {
     const struct config *c = x->o->env.config;
     struct api_fabric *a = fab_api(x->fab);
-    size_t n = c->remote_write_labels.n;
-    struct rw_label *label = xcalloc(n + 1, sizeof(*label));
-    char **text = xcalloc(n + 1, sizeof(*text));
-    struct remote_write_opts o = {.fabric = a->name,
-                                  .fabric_label = x->o->num > 1 ? a->name : NULL,
-                                  .dir = a->series_dir,
-                                  .url = c->remote_write_url,
-                                  .bearer_token_file = c->remote_write_token_file,
-                                  .ca_file = c->remote_write_ca_file,
-                                  .label = label,
-                                  .num_labels = (unsigned)n,
-                                  .interval_ns = c->remote_write_interval,
-                                  .backfill_ns = c->remote_write_backfill};
     struct remote_write_callbacks cb = {.arg = x, .event = on_remote_event, .behind = on_behind};
+    struct labels l;
+    int rc = labels_split(&l, &c->remote_write_labels, e);
+    struct remote_write_opts o = remote_opts(c, &l);
 
-    int rc = split_labels(&c->remote_write_labels, label, text, e);
+    o.fabric = a->name;
+    o.fabric_label = x->o->num > 1 ? a->name : NULL;
+    o.dir = a->series_dir;
     if (rc == 0) {
         x->rw = remote_write_new(x->o->env.loop, x->o->env.db, &o, &cb, e);
         rc = x->rw != NULL ? 0 : e->code;
     }
-    for (size_t i = 0; i < n; i++)
-        free(text[i]);
-    free(text);
-    free(label);
+    labels_done(&l);
     a->remote_write = x->rw;
     return rc;
 }
@@ -155,20 +186,42 @@ static const char *const *list_of(const struct opt_strings *s)
     return list;
 }
 
+static struct notifier_opts notify_opts(const struct config *c)
+{
+    return (struct notifier_opts){.alertmanager = list_of(&c->notify_alertmanager),
+                                  .webhook = list_of(&c->notify_webhook),
+                                  .syslog = list_of(&c->notify_syslog),
+                                  .bearer_token_file = c->notify_token_file,
+                                  .ca_file = c->notify_ca_file,
+                                  .external_url = c->notify_external_url,
+                                  .facility = (unsigned)c->notify_facility,
+                                  .severity = (enum alarm_severity)c->notify_severity,
+                                  .resend_ns = c->notify_resend,
+                                  .replay_ns = c->notify_replay};
+}
+
+static void notify_opts_done(struct notifier_opts *n)
+{
+    free((void *)n->alertmanager);
+    free((void *)n->webhook);
+    free((void *)n->syslog);
+}
+
+static int check_notifier(const struct config *c, struct err *e)
+{
+    struct notifier_opts n = notify_opts(c);
+    int rc = notifier_check(&n, e);
+    if (rc == 0 && n.external_url[0] != 0)
+        rc = http_url_check(n.external_url, e);
+    notify_opts_done(&n);
+    return rc;
+}
+
 static int open_notifier(struct out *o, struct err *e)
 {
     const struct config *c = o->env.config;
     char url[300];
-    struct notifier_opts n = {.alertmanager = list_of(&c->notify_alertmanager),
-                              .webhook = list_of(&c->notify_webhook),
-                              .syslog = list_of(&c->notify_syslog),
-                              .bearer_token_file = c->notify_token_file,
-                              .ca_file = c->notify_ca_file,
-                              .external_url = c->notify_external_url,
-                              .facility = (unsigned)c->notify_facility,
-                              .severity = (enum alarm_severity)c->notify_severity,
-                              .resend_ns = c->notify_resend,
-                              .replay_ns = c->notify_replay};
+    struct notifier_opts n = notify_opts(c);
     struct notifier_callbacks cb = {.arg = o, .event = on_notify_event};
 
     if (n.external_url[0] == 0 && c->http_port != 0) {
@@ -182,9 +235,7 @@ static int open_notifier(struct out *o, struct err *e)
         if (o->notifier == NULL && e->code == 0)
             e->code = -EINVAL;
     }
-    free((void *)n.alertmanager);
-    free((void *)n.webhook);
-    free((void *)n.syslog);
+    notify_opts_done(&n);
     return o->notifier != NULL || e->code == 0 ? 0 : e->code;
 }
 
@@ -206,6 +257,12 @@ void out_alarm_change(struct out *o, const struct alarm_change *c)
 }
 
 // --- life cycle ---
+
+int out_check(const struct config *c, struct err *e)
+{
+    int rc = check_remote(c, e);
+    return rc != 0 ? rc : check_notifier(c, e);
+}
 
 struct out *out_new(const struct fab_env *env, struct fab *const *fab, unsigned num, struct err *e)
 {

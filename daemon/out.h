@@ -8,6 +8,9 @@
 
 struct out;
 
+// Whether what out_new() would open are targets at all: URLs, labels. -EINVAL and *e.
+int out_check(const struct config *c, struct err *e);
+
 // After the fabrics, before the API (*env->api is set later): fills what of their struct api_fabric it makes.
 // NULL and *e: a target that is none. Without any target there is nothing to do, and that is fine.
 struct out *out_new(const struct fab_env *env, struct fab *const *fab, unsigned num, struct err *e);

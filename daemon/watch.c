@@ -192,12 +192,8 @@ static void on_cap(void *arg, bool reached, const char *text)
 static void isolation_opts(const struct config *c, struct isolate_opts *o)
 {
     isolate_opts_default(o);
-    o->mode = c->isolation == CONFIG_ISOLATION_OFF    ? ISOLATE_OFF
-              : c->isolation == CONFIG_ISOLATION_AUTO ? ISOLATE_AUTO
-                                                      : ISOLATE_PROPOSE;
-    o->hosts = c->isolation_hosts == CONFIG_ISOLATION_HOSTS_ALL     ? ISOLATE_HOSTS_ALL
-               : c->isolation_hosts == CONFIG_ISOLATION_HOSTS_SPARE ? ISOLATE_HOSTS_SPARE
-                                                                    : ISOLATE_HOSTS_NEVER;
+    o->mode = (enum isolate_mode)c->isolation;
+    o->hosts = (enum isolate_hosts)c->isolation_hosts;
     o->cap_links = (unsigned)c->isolation_max_links;
     o->cap_share = c->isolation_max_share / 100;
     o->keep_uplinks = c->isolation_keep_uplinks / 100;

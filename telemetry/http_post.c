@@ -45,7 +45,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
     return size * n;
 }
 
-static int check_url(const char *url, struct err *e)
+int http_url_check(const char *url, struct err *e)
 {
     CURLU *u = curl_url();
     char *scheme = NULL, *host = NULL;
@@ -81,7 +81,7 @@ static void set_options(struct http_post *h, const struct http_post_opts *o)
 struct http_post *http_post_new(const struct http_post_opts *o, struct err *e)
 {
     pthread_once(&curl_once, curl_begin);
-    if (check_url(o->url, e) != 0)
+    if (http_url_check(o->url, e) != 0)
         return NULL;
     struct http_post *h = xcalloc(1, sizeof(*h));
     h->url = xstrdup(o->url);

@@ -19,6 +19,8 @@ struct http_post_opts { // strings are copied
     const char *ca_file;           // PEM; "" = the system's
     int64_t timeout_ns;            // of a request; 0 = 30 s
 };
+// Whether it is a URL of http or https; -EINVAL and *e.
+int http_url_check(const char *url, struct err *e);
 // NULL and *e: no good URL.
 struct http_post *http_post_new(const struct http_post_opts *o, struct err *e);
 void http_post_free(struct http_post *p);

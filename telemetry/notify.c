@@ -284,10 +284,24 @@ static int open_list(struct notifier *n, enum notify_kind kind, const char *cons
     return rc;
 }
 
+int notifier_check(const struct notifier_opts *o, struct err *e)
+{
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < count(o->alertmanager); i++)
+        rc = http_url_check(o->alertmanager[i], e);
+    for (unsigned i = 0; rc == 0 && i < count(o->webhook); i++)
+        rc = http_url_check(o->webhook[i], e);
+    for (unsigned i = 0; rc == 0 && i < count(o->syslog); i++)
+        rc = syslog_check(o->syslog[i], e);
+    return rc;
+}
+
 struct notifier *notifier_new(struct loop *l, struct db *db, const struct alarms *a,
                               const struct notifier_opts *o, const struct notifier_callbacks *cb,
                               struct err *e)
 {
+    if (notifier_check(o, e) != 0)
+        return NULL;
     struct notifier *n = xcalloc(1, sizeof(*n));
     *n = (struct notifier){.loop = l,
                            .db = db,

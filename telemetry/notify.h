@@ -43,6 +43,8 @@ struct notifier_callbacks {
     // "notify-failing", "notify-recovered", "notify-refused", "notify-dropped"; subject: the target
     void (*event)(void *arg, const char *kind, const char *severity, const char *subject, const char *text);
 };
+// Whether all targets are some, without opening anything; -EINVAL and *e.
+int notifier_check(const struct notifier_opts *o, struct err *e);
 // NULL and *e: a target that is none. db may be NULL: then webhooks and syslog get nothing. alarms: lives
 // longer than this.
 struct notifier *notifier_new(struct loop *l, struct db *db, const struct alarms *a,

@@ -484,10 +484,9 @@ static void load_cursor(struct remote_write *w)
     free(p);
 }
 
-static int take_labels(struct remote_write *w, const struct remote_write_opts *o, struct err *e)
+int remote_write_check(const struct remote_write_opts *o, struct err *e)
 {
     static const char *const taken[] = {"guid", "port", "switch", "hca", "fabric"};
-    struct buf text = {0};
     if (o->num_labels > LABELS_MAX)
         return err_set(e, -E2BIG, "remote_write.labels", "at most %u labels", LABELS_MAX);
     for (unsigned i = 0; i < o->num_labels; i++) {
@@ -505,6 +504,12 @@ static int take_labels(struct remote_write *w, const struct remote_write_opts *o
                 "\"%.60s\" is no name of a label: letters, digits and \"_\", not beginning with a digit",
                 o->label[i].name);
     }
+    return o->url[0] != 0 ? http_url_check(o->url, e) : 0;
+}
+
+static void take_labels(struct remote_write *w, const struct remote_write_opts *o)
+{
+    struct buf text = {0};
     for (unsigned i = 0; i < o->num_labels; i++) { // one piece of memory for all
         buf_add(&text, o->label[i].name, strlen(o->label[i].name) + 1);
         buf_add(&text, o->label[i].value, strlen(o->label[i].value) + 1);
@@ -516,7 +521,6 @@ static int take_labels(struct remote_write *w, const struct remote_write_opts *o
         w->label[w->num_labels].value = p;
         p += strlen(p) + 1;
     }
-    return 0;
 }
 
 static int open_http(struct remote_write *w, const struct remote_write_opts *o, struct err *e)
@@ -564,6 +568,8 @@ static void free_all(struct remote_write *w)
 struct remote_write *remote_write_new(struct loop *l, struct db *db, const struct remote_write_opts *o,
                                       const struct remote_write_callbacks *cb, struct err *e)
 {
+    if (remote_write_check(o, e) != 0)
+        return NULL;
     struct remote_write *w = xcalloc(1, sizeof(*w));
     *w = (struct remote_write){.loop = l,
                                .db = db,
@@ -575,7 +581,8 @@ struct remote_write *remote_write_new(struct loop *l, struct db *db, const struc
                                .backfill_ns = o->backfill_ns};
     write_maker_init(&w->maker);
     init_lock(w);
-    if (take_labels(w, o, e) != 0 || open_http(w, o, e) != 0) {
+    take_labels(w, o);
+    if (open_http(w, o, e) != 0) {
         free_all(w);
         return NULL;
     }

@@ -42,6 +42,8 @@ struct remote_write_callbacks { // on the loop
     void (*event)(void *arg, const char *kind, const char *severity, const char *text);
     void (*behind)(void *arg, bool on, const char *text); // more than five minutes; each ten seconds while on
 };
+// What can be said of url and labels without opening anything; url "": not looked at. -EINVAL, -E2BIG and *e.
+int remote_write_check(const struct remote_write_opts *o, struct err *e);
 // NULL and *e: no good URL or label. db may be NULL (nothing survives a restart).
 struct remote_write *remote_write_new(struct loop *l, struct db *db, const struct remote_write_opts *o,
                                       const struct remote_write_callbacks *cb, struct err *e);

@@ -326,15 +326,37 @@ static bool parse(struct target *t, const char *s)
            split_host(t, s + 6, t->how == TCP ? "601" : "514");
 }
 
-int syslog_target(const char *text, struct courier_target *ret, struct err *e)
+// NULL and *e.
+static struct target *target_new(const char *text, struct err *e)
 {
     struct target *t = xcalloc(1, sizeof(*t));
-    t->fd = -1;
+    t->fd = t->wake = -1;
+    if (parse(t, text))
+        return t;
+    target_free(t);
+    err_set(e, -EINVAL, "notify.syslog",
+            "\"%.100s\" is none of udp://host:514, tcp://host:601, unix:/dev/log", text);
+    return NULL;
+}
+
+int syslog_check(const char *text, struct err *e)
+{
+    struct target *t = target_new(text, e);
+    if (t == NULL)
+        return e->code;
+    target_free(t);
+    return 0;
+}
+
+int syslog_target(const char *text, struct courier_target *ret, struct err *e)
+{
+    struct target *t = target_new(text, e);
+    if (t == NULL)
+        return e->code;
     t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (t->wake < 0 || !parse(t, text)) {
+    if (t->wake < 0) {
         target_free(t);
-        return err_set(e, -EINVAL, "notify.syslog",
-                       "\"%.100s\" is none of udp://host:514, tcp://host:601, unix:/dev/log", text);
+        return err_set(e, -errno, "notify.syslog", "no more descriptors can be had");
     }
     *ret = (struct courier_target){.arg = t, .deliver = deliver, .abort = target_abort, .free = target_free};
     return 0;

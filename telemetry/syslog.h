@@ -20,6 +20,7 @@ struct err;
 
 // "udp://host:514", "tcp://[::1]:601", "unix:/dev/log"; the port may be left out: 514, 601. 0, or -EINVAL and
 // *e. The courier's deliver() takes messages as syslog_message() makes them.
+int syslog_check(const char *text, struct err *e); // whether it is a target
 int syslog_target(const char *text, struct courier_target *ret, struct err *e);
 
 struct syslog_param {
