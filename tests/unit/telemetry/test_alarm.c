@@ -576,6 +576,24 @@ static void silences(void **state)
     assert_non_null(strstr(last_note(f)->data, "\"by\":\"bo\""));
 }
 
+// A group is silenced when all that it has taken in is.
+static void silence_of_members(void **state)
+{
+    struct fix *f = *state;
+    const char *group = "0x0000000000000999";
+    for (unsigned i = 1; i <= 3; i++)
+        link_of(f, "L01", i, "spine-9");
+    pass(f, 2 * S);
+    silence(f, "leaf-1", "", 10 * MIN, false);
+    assert_int_equal(silence_of(f, group), 0);
+    silence(f, "leaf-2", "", 10 * MIN, false);
+    assert_int_equal(silence_of(f, group), 0);
+    silence(f, "leaf-3", "", 10 * MIN, false);
+    assert_true(silence_of(f, group) != 0);
+    link_of(f, "L01", 4, "spine-9"); // and one that is not
+    assert_int_equal(silence_of(f, group), 0);
+}
+
 static void what_a_focus_covers(void **state)
 {
     struct fix *f = *state;
@@ -952,6 +970,7 @@ int main(void)
         T(group_by_the_second_name),
         T(drop_is_part_of_down),
         T(silences),
+        T(silence_of_members),
         T(what_a_focus_covers),
         T(refused_silences),
         T(later_silence),

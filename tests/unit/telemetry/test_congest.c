@@ -784,6 +784,29 @@ static void test_identity(void **state)
     congest_rig_free(&r);
 }
 
+// Between the two limits a port stays what it was; one sample decides nothing.
+static void test_hysteresis(void **state)
+{
+    static const struct {
+        double held;
+        unsigned sweeps;
+        bool is_held;
+    } row[] = {{0.015, 3, false}, {0.05, 1, false}, {0.05, 1, true},  {0.015, 4, true},
+               {0, 1, true},      {0, 1, false},    {0.015, 3, false}};
+    struct congest_rig r;
+    struct congest_port p;
+    two_levels(&r);
+    uint32_t port = congest_rig_to(&r, "leaf0", host(0, 1));
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        congest_rig_set(&r, port, 0.1, row[i].held);
+        congest_rig_feeds(&r, row[i].sweeps);
+        congest_port(r.c, port, &p);
+        if (p.is_held != row[i].is_held)
+            fail_msg("row %zu", i);
+    }
+    congest_rig_free(&r);
+}
+
 // --- shown ---
 
 static void test_levels(void **state)
@@ -877,6 +900,7 @@ int main(void)
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_deadlock),
         cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_hysteresis),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_parts),
     };

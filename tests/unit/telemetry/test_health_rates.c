@@ -112,6 +112,20 @@ BED(no_median_yet, 1, 400000)
     assert_int_equal(raised(b, "L08"), 0);
 }
 
+// Two readings (one a minute, the first after ten seconds) that are far too bad, and all is well again: no
+// third one says so.
+BED(three_in_a_row, 1, 400000)
+{
+    raw(b, 0, 1e-6, 30 * MIN);
+    for (int i = 0; i < 3; i++) {
+        raw(b, 0, 2e-3, 70 * S);
+        raw(b, 0, 1e-6, 20 * MIN - 70 * S);
+    }
+    assert_int_equal(raised(b, "L09"), 0);
+    raw(b, 0, 2e-3, 130 * S);
+    assert_int_equal(stands(b, "L09"), ALARM_MAJOR);
+}
+
 // What is corrected while the link trains is not its ratio.
 BED(training, 1, 400000)
 {
@@ -472,6 +486,7 @@ int main(void)
         cmocka_unit_test(noise),
         cmocka_unit_test(slow_climb),
         cmocka_unit_test(no_median_yet),
+        cmocka_unit_test(three_in_a_row),
         cmocka_unit_test(training),
         cmocka_unit_test(waits),
         cmocka_unit_test(short_waits),
