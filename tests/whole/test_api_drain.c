@@ -8,112 +8,29 @@
 
 #include <cmocka.h>
 
-#include "api/api.h"
-#include "fabric/topogen.h"
-#include "lib/err.h"
-#include "tests/whole/http.h"
-#include "tests/whole/rig.h"
+#include "tests/whole/api_rig.h"
 
-#define BASE "/api/v1"
-#define LIVE "/fabrics/live"
 #define LEAF "leaf-su01-rail0"
-
-static struct env {
-    struct rig rig;
-    struct api *api;
-    struct api_fabric fabric[2];
-    struct api_fabric *list[2];
-    char sock[104];
-    json_t *doc;
-} env;
-
-static json_t *call(const char *method, const char *path, const char *body, int status)
-{
-    struct http h;
-    char full[400];
-    snprintf(full, sizeof(full), BASE "%s", path);
-    http_do(&h, env.rig.loop, env.sock, method, full, NULL, body);
-    if (h.status != status || h.json == NULL)
-        fail_msg("%s %s: expected %d, got %d %s", method, path, status, h.status, h.body);
-    json_t *j = json_incref(h.json);
-    http_close(&h);
-    return j;
-}
 
 static int setup(void **state)
 {
-    struct err e = {0};
     (void)state;
-    rig_init(&env.rig, "rail-256", NULL);
-    rig_up(&env.rig);
-    rig_sweeps(&env.rig, 1, 60);
-    rig_run(&env.rig, 5 * MONO_S);
-    env.fabric[0] = (struct api_fabric){.name = "live",
-                                        .transport = "simulator",
-                                        .sm = env.rig.sm,
-                                        .engine = env.rig.engine,
-                                        .sim = env.rig.sim};
-    env.fabric[1] = (struct api_fabric){.name = "file", .offline = topogen_make("ft3-8-4", &e)};
-    assert_non_null(env.fabric[1].offline);
-    env.list[0] = &env.fabric[0];
-    env.list[1] = &env.fabric[1];
-    snprintf(env.sock, sizeof(env.sock), "%.90s/d.sock", env.rig.dir);
-    struct api_context c = {.loop = env.rig.loop,
-                            .pool = env.rig.pool,
-                            .db = env.rig.db,
-                            .fabric = env.list,
-                            .num_fabrics = 2,
-                            .started_wall_ns = wall_now_ns()};
-    env.api = api_new(&c, &(struct api_opts){.socket = env.sock}, &e);
-    if (env.api == NULL)
-        fail_msg("%s: %s", e.where, e.text);
-    env.doc = call("GET", "/openapi.json", NULL, 200);
+    env_up("rail-256");
+    env_serve();
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    json_decref(env.doc);
-    api_free(env.api);
-    fabric_unref(env.fabric[1].offline);
+    env_down();
     rig_done(&env.rig);
     return 0;
 }
 
-static json_t *at(const json_t *o, const char *key)
-{
-    json_t *v = json_object_get(o, key);
-    if (v == NULL)
-        fail_msg("no %s", key);
-    return v;
-}
-
-static json_int_t num(const json_t *o, const char *key)
-{
-    return json_integer_value(at(o, key));
-}
-
-static const char *str(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(at(o, key));
-    return s != NULL ? s : "";
-}
-
-static void conforms(const json_t *v, const char *schema)
-{
-    const json_t *s =
-        json_object_get(json_object_get(json_object_get(env.doc, "components"), "schemas"), schema);
-    assert_non_null(s);
-    openapi_check(env.doc, s, v, schema);
-}
-
 static void refused(const char *path, const char *body, int status, const char *why)
 {
-    json_t *v = call("POST", path, body, status);
-    if (strstr(str(v, "detail"), why) == NULL)
-        fail_msg("%s: \"%s\" is not in: %s", path, why, str(v, "detail"));
-    json_decref(v);
+    refused_call("POST", path, body, status, why);
 }
 
 // The only item of the list.

@@ -12,89 +12,22 @@
 
 #include <cmocka.h>
 
-#include "api/api.h"
-#include "fabric/topogen.h"
-#include "lib/err.h"
-#include "tests/whole/http.h"
-#include "tests/whole/rig.h"
-
-#define BASE "/api/v1"
-
-static struct env {
-    struct rig rig;
-    struct api *api;
-    struct api_fabric fabric[2]; // "live", "file"
-    struct api_fabric *list[2];
-    char sock[104];
-} env;
-
-static void open_api(void)
-{
-    struct api_context c = {.loop = env.rig.loop,
-                            .pool = env.rig.pool,
-                            .db = env.rig.db,
-                            .fabric = env.list,
-                            .num_fabrics = 2,
-                            .started_wall_ns = wall_now_ns()};
-    struct err e = {0};
-    env.api = api_new(&c, &(struct api_opts){.socket = env.sock}, &e);
-    if (env.api == NULL)
-        fail_msg("%s: %s", e.where, e.text);
-}
+#include "tests/whole/api_rig.h"
 
 static int setup(void **state)
 {
-    struct err e = {0};
     (void)state;
-    rig_init(&env.rig, "rail-64", NULL);
-    rig_up(&env.rig);
-    rig_sweeps(&env.rig, 1, 60);
-    env.fabric[0] = (struct api_fabric){.name = "live",
-                                        .transport = "simulator",
-                                        .sm = env.rig.sm,
-                                        .engine = env.rig.engine,
-                                        .sim = env.rig.sim};
-    env.fabric[1] = (struct api_fabric){.name = "file", .offline = topogen_make("ft3-8-4", &e)};
-    if (env.fabric[1].offline == NULL)
-        fail_msg("%s", e.text);
-    env.list[0] = &env.fabric[0];
-    env.list[1] = &env.fabric[1];
-    snprintf(env.sock, sizeof(env.sock), "%.90s/live.sock", env.rig.dir);
-    open_api();
+    env_up("rail-64");
+    env_serve();
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    api_free(env.api);
-    fabric_unref(env.fabric[1].offline);
+    env_down();
     rig_done(&env.rig);
     return 0;
-}
-
-static json_t *call(const char *method, const char *path, const char *body, int status)
-{
-    struct http h;
-    char full[400];
-    snprintf(full, sizeof(full), BASE "%s", path);
-    http_do(&h, env.rig.loop, env.sock, method, full, NULL, body);
-    if (h.status != status || h.json == NULL)
-        fail_msg("%s %s: expected %d, got %d %s", method, path, status, h.status, h.body);
-    json_t *j = json_incref(h.json);
-    http_close(&h);
-    return j;
-}
-
-static json_int_t num(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
-
-static const char *str(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s != NULL ? s : "";
 }
 
 static json_int_t ask_num(const char *path, const char *key)
@@ -247,7 +180,7 @@ static void test_many_streams(void **state)
         http_wait_closed(&h[i]);
         http_close(&h[i]);
     }
-    open_api();
+    env_open();
 }
 
 // --- actions ---
@@ -471,7 +404,7 @@ static void test_job_limits(void **state)
     act("/fabrics/file/route-computations", "{}", 202);
     api_free(env.api);
     rig_run(&env.rig, 5 * MONO_S);
-    open_api();
+    env_open();
 }
 
 int main(void)

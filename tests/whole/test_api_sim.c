@@ -10,87 +10,24 @@
 
 #include <cmocka.h>
 
-#include "api/api.h"
-#include "fabric/topogen.h"
-#include "lib/err.h"
 #include "sim/sim_flow.h"
-#include "tests/whole/http.h"
-#include "tests/whole/rig.h"
+#include "tests/whole/api_rig.h"
 
-#define BASE "/api/v1"
 #define ACTIONS "/fabrics/live/sim/actions"
 #define LEAF "leaf-su01-rail0"
 
-static struct env {
-    struct rig rig;
-    struct api *api;
-    struct api_fabric fabric[2]; // "live", "file"
-    struct api_fabric *list[2];
-    char sock[104];
-    json_t *doc;
-} env;
-
-static json_t *call(const char *method, const char *path, const char *body, int status)
-{
-    struct http h;
-    char full[400];
-    snprintf(full, sizeof(full), BASE "%s", path);
-    http_do(&h, env.rig.loop, env.sock, method, full, NULL, body);
-    if (h.status != status || h.json == NULL)
-        fail_msg("%s %s %s: expected %d, got %d %s", method, path, body ? body : "", status, h.status,
-                 h.body);
-    json_t *j = json_incref(h.json);
-    http_close(&h);
-    return j;
-}
-
-static const char *str(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(json_object_get(o, key));
-    return s != NULL ? s : "";
-}
-
-static json_int_t num(const json_t *o, const char *key)
-{
-    return json_integer_value(json_object_get(o, key));
-}
-
 static int setup(void **state)
 {
-    struct err e = {0};
     (void)state;
-    rig_init(&env.rig, "rail-64", NULL);
-    rig_up(&env.rig);
-    rig_sweeps(&env.rig, 1, 60);
-    env.fabric[0] = (struct api_fabric){.name = "live",
-                                        .transport = "simulator",
-                                        .sm = env.rig.sm,
-                                        .engine = env.rig.engine,
-                                        .sim = env.rig.sim};
-    env.fabric[1] = (struct api_fabric){.name = "file", .offline = topogen_make("ft3-8-4", &e)};
-    assert_non_null(env.fabric[1].offline);
-    env.list[0] = &env.fabric[0];
-    env.list[1] = &env.fabric[1];
-    snprintf(env.sock, sizeof(env.sock), "%.90s/sim.sock", env.rig.dir);
-    struct api_context c = {.loop = env.rig.loop,
-                            .pool = env.rig.pool,
-                            .db = env.rig.db,
-                            .fabric = env.list,
-                            .num_fabrics = 2,
-                            .started_wall_ns = wall_now_ns()};
-    env.api = api_new(&c, &(struct api_opts){.socket = env.sock}, &e);
-    if (env.api == NULL)
-        fail_msg("%s: %s", e.where, e.text);
-    env.doc = call("GET", "/openapi.json", NULL, 200);
+    env_up("rail-64");
+    env_serve();
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    api_free(env.api);
-    fabric_unref(env.fabric[1].offline);
-    json_decref(env.doc);
+    env_down();
     rig_done(&env.rig);
     return 0;
 }
@@ -113,18 +50,11 @@ static void mark(const char *body)
     json_decref(list);
 }
 
-static const json_t *answer_schema(const char *path, const char *method)
-{
-    const json_t *op = json_object_get(json_object_get(json_object_get(env.doc, "paths"), path), method);
-    const json_t *r = json_object_get(json_object_get(op, "responses"), "200");
-    return json_object_get(json_object_get(json_object_get(r, "content"), "application/json"), "schema");
-}
-
 // Done, and said with this in it.
 static void act(const char *body, const char *said)
 {
     json_t *v = call("POST", ACTIONS, body, 200);
-    openapi_check(env.doc, answer_schema("/fabrics/{f}/sim/actions", "post"), v, body);
+    openapi_check(env.doc, schema_of("/fabrics/{f}/sim/actions", "post"), v, body);
     assert_true(json_is_true(json_object_get(v, "ok")));
     if (strstr(str(v, "text"), said) == NULL)
         fail_msg("%s: said \"%s\", not \"%s\"", body, str(v, "text"), said);
@@ -281,7 +211,7 @@ static void groups_are_there(void)
     char path[200], cursor[80] = "";
     size_t i, n = 0;
 
-    openapi_check(env.doc, answer_schema("/fabrics/{f}/groups", "get"), all, "groups");
+    openapi_check(env.doc, schema_of("/fabrics/{f}/groups", "get"), all, "groups");
     json_array_foreach(json_object_get(all, "items"), i, v)
     {
         if (strcmp(str(v, "mgid"), broadcast) == 0)
@@ -303,7 +233,7 @@ static void groups_are_there(void)
         else
             snprintf(path, sizeof(path), "/fabrics/live/groups/%s", broadcast);
         v = call("GET", path, NULL, 200);
-        openapi_check(env.doc, answer_schema("/fabrics/{f}/groups/{mgid}", "get"), v, path);
+        openapi_check(env.doc, schema_of("/fabrics/{f}/groups/{mgid}", "get"), v, path);
         assert_string_equal(str(v, "mgid"), broadcast);
         assert_int_equal(json_array_size(json_object_get(v, "member")), 64);
         const json_t *m = json_array_get(json_object_get(v, "member"), 0);
@@ -334,7 +264,7 @@ static void test_hosts(void **state)
     act("{\"verb\": \"hosts-on\", \"spread_seconds\": 0.1, \"path_rate\": 0.5}", "IPoIB");
     rig_run(&env.rig, 10 * MONO_S);
     json_t *v = call("GET", "/fabrics/live/sim", NULL, 200);
-    openapi_check(env.doc, answer_schema("/fabrics/{f}/sim", "get"), v, "sim");
+    openapi_check(env.doc, schema_of("/fabrics/{f}/sim", "get"), v, "sim");
     assert_int_equal(num(json_object_get(v, "hosts"), "hosts"), 64);
     assert_true(num(json_object_get(v, "hosts"), "attempts") > 0);
     json_decref(v);
@@ -446,7 +376,7 @@ static void test_managers(void **state)
         "\"misses\": 9, \"frozen\": false}",
         "priority 2");
     json_t *v = call("GET", "/fabrics/live/sim", NULL, 200);
-    openapi_check(env.doc, answer_schema("/fabrics/{f}/sim", "get"), v, "sim");
+    openapi_check(env.doc, schema_of("/fabrics/{f}/sim", "get"), v, "sim");
     const json_t *m = json_array_get(json_object_get(v, "managers"), 0);
     assert_string_equal(str(m, "node"), "gpu-0008 mlx5_7");
     assert_string_equal(str(m, "state"), "standby");
@@ -461,7 +391,7 @@ static void test_managers(void **state)
         seen = json_array_get(json_object_get(v, "managers"), 0);
         seen = num(seen, "priority") == 2 ? seen : NULL;
     }
-    openapi_check(env.doc, answer_schema("/fabrics/{f}", "get"), v, "fabric");
+    openapi_check(env.doc, schema_of("/fabrics/{f}", "get"), v, "fabric");
     assert_string_equal(str(seen, "node"), "gpu-0008 mlx5_7");
     assert_string_equal(str(seen, "state"), "standby");
     assert_string_equal(str(seen, "guid"), guid);
@@ -494,7 +424,7 @@ static void test_traffic(void **state)
     act("{\"verb\": \"receiver\", \"node\": \"gpu-0001 mlx5_0\", \"share\": 0.2}", "takes 20 % of what");
     rig_run(&env.rig, MONO_S / 2);
     json_t *v = call("GET", "/fabrics/live/sim", NULL, 200);
-    openapi_check(env.doc, answer_schema("/fabrics/{f}/sim", "get"), v, "sim");
+    openapi_check(env.doc, schema_of("/fabrics/{f}/sim", "get"), v, "sim");
     const json_t *t = json_array_get(json_object_get(v, "traffic"), 0);
     assert_string_equal(str(t, "pattern"), "incast");
     assert_int_equal(num(t, "flows"), 24);

@@ -11,36 +11,25 @@
 
 #include <cmocka.h>
 
-#include "api/api.h"
-#include "fabric/topogen.h"
 #include "lib/err.h"
 #include "telemetry/isolate.h"
 #include "telemetry/telemetry.h"
-#include "tests/whole/http.h"
-#include "tests/whole/rig.h"
+#include "tests/whole/api_rig.h"
 
-#define BASE "/api/v1"
-#define LIVE "/fabrics/live"
 #define LEAF "leaf-su01-rail0"
 #define HISTORY 360 // sweeps of ten seconds that were kept before: an hour
 
-static struct env {
-    struct rig rig;
-    struct api *api;
-    struct api_fabric fabric[2];
-    struct api_fabric *list[2];
+static struct own {
     struct series *series;
-    struct alarms *alarms;
     struct tele *tele;
     struct isolate *isolate;
     unsigned drains, undrains;
-    char sock[104], dir[300];
-    json_t *doc;
+    char dir[300]; // of the history
     bool swept;
     unsigned events;
     int64_t began_ms; // of the history
     struct buf text;
-} env;
+} own;
 
 // --- a fabric with counters ---
 
@@ -51,7 +40,7 @@ static void on_event(void *arg, const char *kind, const char *severity, const ch
     (void)severity;
     (void)subject;
     (void)text;
-    env.events++;
+    own.events++;
 }
 
 static void on_alarm_event(void *arg, const char *fabric, const char *kind, const char *severity,
@@ -77,8 +66,8 @@ static bool covers(void *arg, const char *focus, const char *fabric, uint64_t gu
 static void on_swept(void *arg)
 {
     (void)arg;
-    env.swept = true;
-    isolate_feed(env.isolate, tele_health(env.tele), tele_table(env.tele), loop_now(env.rig.loop).ns,
+    own.swept = true;
+    isolate_feed(own.isolate, tele_health(own.tele), tele_table(own.tele), loop_now(env.rig.loop).ns,
                  wall_now_ns());
 }
 
@@ -88,7 +77,7 @@ static int on_drain(void *arg, const struct isolate_place *p, const char *reason
     (void)p;
     (void)reason;
     (void)e;
-    env.drains++;
+    own.drains++;
     return 0;
 }
 
@@ -98,7 +87,7 @@ static int on_undrain(void *arg, const struct isolate_place *p, const char *by, 
     (void)p;
     (void)by;
     (void)e;
-    env.undrains++;
+    own.undrains++;
     return 0;
 }
 
@@ -117,9 +106,9 @@ static void write_history(void)
 {
     uint64_t guid = named(LEAF)->guid;
     uint64_t *value = calloc((size_t)TELE_COUNTERS * 2, sizeof(*value)), have[2];
-    uint32_t one = series_id(env.series, guid, 1), two = series_id(env.series, guid, 2);
+    uint32_t one = series_id(own.series, guid, 1), two = series_id(own.series, guid, 2);
     assert_int_equal(one + two, 1);
-    env.began_ms = wall_now_ns() / MONO_MS - HISTORY * 10000;
+    own.began_ms = wall_now_ns() / MONO_MS - HISTORY * 10000;
     for (int i = 0; i < HISTORY; i++) {
         value[one * TELE_COUNTERS + TELE_XMIT_DATA] += 250000000; // 100 MB/s
         value[two * TELE_COUNTERS + TELE_XMIT_DATA] += 25000000;
@@ -127,8 +116,8 @@ static void write_history(void)
         have[0] = have[1] = tele_group_counters(TELE_DATA) | tele_group_counters(TELE_ERRORS);
         if (i % 50 == 7)
             have[two] = 0;
-        series_sweep(env.series, env.began_ms + i * 10000, value, have, 2);
-        series_flush(env.series); // sweeps that come faster than they are written are left out
+        series_sweep(own.series, own.began_ms + i * 10000, value, have, 2);
+        series_flush(own.series); // sweeps that come faster than they are written are left out
     }
     free(value);
 }
@@ -136,51 +125,10 @@ static void write_history(void)
 static void sweeps(unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        env.swept = false;
-        if (!loop_run_until(env.rig.loop, &env.swept, 60 * MONO_S))
+        own.swept = false;
+        if (!loop_run_until(env.rig.loop, &own.swept, 60 * MONO_S))
             fail_msg("no sweep of counters within a minute");
     }
-}
-
-static void start_api(void)
-{
-    struct err e = {0};
-    env.fabric[0] = (struct api_fabric){.name = "live",
-                                        .transport = "simulator",
-                                        .sm = env.rig.sm,
-                                        .engine = env.rig.engine,
-                                        .sim = env.rig.sim,
-                                        .tele = env.tele,
-                                        .isolate = env.isolate,
-                                        .series = env.series,
-                                        .series_dir = env.dir};
-    env.fabric[1] = (struct api_fabric){.name = "file", .offline = topogen_make("ft3-8-4", &e)};
-    env.list[0] = &env.fabric[0];
-    env.list[1] = &env.fabric[1];
-    snprintf(env.sock, sizeof(env.sock), "%.90s/t.sock", env.rig.dir);
-    struct api_context c = {.loop = env.rig.loop,
-                            .pool = env.rig.pool,
-                            .db = env.rig.db,
-                            .fabric = env.list,
-                            .num_fabrics = 2,
-                            .alarms = env.alarms,
-                            .started_wall_ns = wall_now_ns()};
-    env.api = api_new(&c, &(struct api_opts){.socket = env.sock}, &e);
-    if (env.api == NULL)
-        fail_msg("%s", e.text);
-}
-
-static json_t *call(const char *method, const char *path, const char *body, int status)
-{
-    struct http h;
-    char full[3000];
-    snprintf(full, sizeof(full), BASE "%s", path);
-    http_do(&h, env.rig.loop, env.sock, method, full, NULL, body);
-    if (h.status != status || h.json == NULL)
-        fail_msg("%s %s: expected %d, got %d %s", method, path, status, h.status, h.body);
-    json_t *j = json_incref(h.json);
-    http_close(&h);
-    return j;
 }
 
 static int setup(void **state)
@@ -188,29 +136,29 @@ static int setup(void **state)
     struct err e = {0};
     struct series_report rep;
     (void)state;
-    rig_init(&env.rig, "rail-64", NULL);
-    rig_up(&env.rig);
-    rig_sweeps(&env.rig, 1, 60);
-    rig_run(&env.rig, 5 * MONO_S);
-    snprintf(env.dir, sizeof(env.dir), "%.200s/series", env.rig.dir);
-    env.series =
-        series_open(env.rig.loop, env.dir, &(struct series_opts){.columns = TELE_COUNTERS}, &rep, &e);
-    if (env.series == NULL)
+    env_up("rail-64");
+    snprintf(own.dir, sizeof(own.dir), "%.200s/series", env.rig.dir);
+    own.series =
+        series_open(env.rig.loop, own.dir, &(struct series_opts){.columns = TELE_COUNTERS}, &rep, &e);
+    if (own.series == NULL)
         fail_msg("%s", e.text);
     write_history();
     env.alarms = alarms_new(env.rig.loop, env.rig.db,
                             &(struct alarms_callbacks){.event = on_alarm_event, .covers = covers});
     struct tele_opts o = {.fabric = "live", .interval_ns = 10 * MONO_S, .per_device = 4};
     struct tele_callbacks cb = {.event = on_event, .swept = on_swept};
-    env.tele = tele_new(env.rig.loop, env.rig.engine, env.series, env.alarms, &o, &cb);
-    tele_fabric(env.tele, sm_fabric(env.rig.sm), sm_tables(env.rig.sm), NULL);
+    own.tele = tele_new(env.rig.loop, env.rig.engine, own.series, env.alarms, &o, &cb);
+    tele_fabric(own.tele, sm_fabric(env.rig.sm), sm_tables(env.rig.sm), NULL);
     struct isolate_opts io;
     isolate_opts_default(&io);
     io.mode = ISOLATE_PROPOSE;
-    env.isolate = isolate_new(env.rig.db, "live", &io,
+    own.isolate = isolate_new(env.rig.db, "live", &io,
                               &(struct isolate_callbacks){.drain = on_drain, .undrain = on_undrain});
-    start_api();
-    env.doc = call("GET", "/openapi.json", NULL, 200);
+    env.fabric[0].tele = own.tele;
+    env.fabric[0].isolate = own.isolate;
+    env.fabric[0].series = own.series;
+    env.fabric[0].series_dir = own.dir;
+    env_serve();
     sweeps(3);
     return 0;
 }
@@ -226,56 +174,24 @@ static void remove_all(const char *dir)
 static int teardown(void **state)
 {
     (void)state;
-    json_decref(env.doc);
-    api_free(env.api);
-    env.api = NULL;
-    fabric_unref(env.fabric[1].offline);
+    env_down();
     mad_engine_free(env.rig.engine); // no answer comes any more
     env.rig.engine = NULL;
-    tele_free(env.tele);
-    isolate_free(env.isolate);
+    tele_free(own.tele);
+    isolate_free(own.isolate);
     alarms_free(env.alarms);
-    series_close(env.series);
-    remove_all(env.dir);
+    series_close(own.series);
+    remove_all(own.dir);
     rig_done(&env.rig);
-    buf_done(&env.text);
+    buf_done(&own.text);
     return 0;
 }
 
 // --- answers ---
 
-static json_t *at(const json_t *o, const char *key)
-{
-    json_t *v = json_object_get(o, key);
-    if (v == NULL)
-        fail_msg("no %s", key);
-    return v;
-}
-
-static json_int_t num(const json_t *o, const char *key)
-{
-    return json_integer_value(at(o, key));
-}
-
 static double real(const json_t *o, const char *key)
 {
     return json_number_value(at(o, key));
-}
-
-static const char *str(const json_t *o, const char *key)
-{
-    const char *s = json_string_value(at(o, key));
-    return s != NULL ? s : "";
-}
-
-static const json_t *schema_of(const char *path, const char *method)
-{
-    const json_t *op = json_object_get(json_object_get(json_object_get(env.doc, "paths"), path), method);
-    const json_t *r = json_object_get(json_object_get(op, "responses"), "200");
-    const json_t *s =
-        json_object_get(json_object_get(json_object_get(r, "content"), "application/json"), "schema");
-    assert_non_null(s);
-    return s;
 }
 
 // GET below the live fabric, as the document says.
@@ -291,10 +207,7 @@ static json_t *get(const char *below)
 
 static void refused(const char *path, int status, const char *why)
 {
-    json_t *v = call("GET", path, NULL, status);
-    if (strstr(str(v, "detail"), why) == NULL)
-        fail_msg("%s: \"%s\" is not in: %s", path, why, str(v, "detail"));
-    json_decref(v);
+    refused_call("GET", path, NULL, status, why);
 }
 
 static json_t *first(const json_t *v)
@@ -376,7 +289,7 @@ static void test_walk(void **state)
             break;
     }
     assert_int_equal(all, total);
-    assert_int_equal(all, tele_table(env.tele)->num);
+    assert_int_equal(all, tele_table(own.tele)->num);
     assert_true(pages > 10);
 }
 
@@ -585,7 +498,7 @@ static void test_history_without(void **state)
     v = call("GET", LIVE, NULL, 200);
     assert_true(json_is_null(at(v, "telemetry")));
     json_decref(v);
-    env.fabric[0].tele = env.tele;
+    env.fabric[0].tele = own.tele;
 }
 
 static void test_csv(void **state)
@@ -823,7 +736,7 @@ static void test_isolation(void **state)
     v = post("/isolations", "{\"port\": \"" LEAF "/60\", \"dry_run\": true}", 200);
     assert_string_equal(str(v, "verdict"), "yes");
     assert_string_equal(str(at(v, "z"), "name"), "spine-04");
-    assert_int_equal(env.drains, 0);
+    assert_int_equal(own.drains, 0);
     json_decref(v);
     v = post("/isolations", "{\"port\": \"gpu-0002 mlx5_1\", \"dry_run\": true}", 200);
     assert_string_equal(str(v, "verdict"), "host");
@@ -831,7 +744,7 @@ static void test_isolation(void **state)
     json_decref(v);
     v = post("/isolations", "{\"port\": \"" LEAF "/60\", \"reason\": \"bad optics\"}", 200);
     assert_string_equal(str(v, "state"), "isolated");
-    assert_int_equal(env.drains, 1);
+    assert_int_equal(own.drains, 1);
     json_decref(v);
     v = get("/isolations");
     assert_int_equal(count(v), before + 1);
@@ -842,7 +755,7 @@ static void test_isolation(void **state)
     assert_int_equal(num(at(v, "telemetry"), "isolation_cap"), 10);
     json_decref(v);
     json_decref(post("/isolations/release", "{\"port\": \"" LEAF "[60]\"}", 200));
-    assert_int_equal(env.undrains, 1);
+    assert_int_equal(own.undrains, 1);
     json_decref(post("/isolations/release", "{\"port\": \"" LEAF "[60]\"}", 404));
 
     json_decref(post("/isolations/exclude",
