@@ -16,7 +16,8 @@
 
 #define DAY_MS 86400000LL
 #define CHECK_BYTES ((int64_t)256 << 20) // of a file that is checked at the start: a second at most
-#define ERA_MS 3600000LL                 // a step back by more than this begins a new era
+#define ERA_MS 60000LL                   // a step back by more than this begins a new era
+#define USUAL_MS 10000                   // between two sweeps, where that is not known yet
 
 // --- numbers of series ---
 
@@ -119,10 +120,18 @@ static void fill_frame(struct series_frame *f, const uint64_t *value, const uint
     }
 }
 
+// After a small step back times go on at half their pace until the clock has caught up: rates of history are
+// at most twice too high then.
 static int64_t era_time(struct series *s, int64_t at_ms)
 {
-    if (at_ms <= s->last_ms && s->last_ms - at_ms <= ERA_MS)
-        at_ms = s->last_ms + 1;
+    int64_t passed = at_ms - s->given_ms;
+    if (s->given_ms == 0 || passed <= 0)
+        passed = s->every_ms ? s->every_ms : USUAL_MS;
+    else if (passed <= ERA_MS)
+        s->every_ms = passed;
+    s->given_ms = at_ms;
+    if (s->last_ms > 0 && at_ms <= s->last_ms && s->last_ms - at_ms <= ERA_MS)
+        at_ms = s->last_ms + (passed > 2 ? passed / 2 : 1);
     return s->last_ms = at_ms < 1 ? 1 : at_ms;
 }
 

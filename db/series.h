@@ -57,10 +57,9 @@ uint32_t series_num(const struct series *s);
 void series_key(const struct series *s, uint32_t i, uint64_t *ret_guid, uint8_t *ret_port);
 
 // A sweep: value[i * columns + c] of series 0..num-1, have[i] bit c: it was read in this sweep (else it is
-// absent, not zero). Copied; all else is the writer's. at_ms: wall clock. When
-// it is not later than the last one (a step back) the sweep is kept under the next free millisecond after the
-// last, until the clock has caught up, or, after a step of more than an hour, in a new era: what overlaps is
-// read in the order of writing. Never blocks: while the writer is behind by more than a few sweeps, sweeps
+// absent, not zero). Copied; all else is the writer's. at_ms: wall clock. When it is not later than the last
+// one (a step back) sweeps are kept half as far apart as they are, until the clock has caught up, or, after a
+// step of more than a minute, in a new era: what overlaps is read in the order of writing. Never blocks: while the writer is behind by more than a few sweeps, sweeps
 // are left out and counted.
 void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const uint64_t *have, uint32_t num);
 

@@ -262,6 +262,7 @@ struct series {
     uint32_t num, key_cap;
     struct series_index index;
     int64_t last_ms, next_seq;
+    int64_t given_ms, every_ms; // time of the last sweep as the clock had it; between the last two
     // writer
     pthread_t thread;
     struct series_out out[SERIES_TIERS];

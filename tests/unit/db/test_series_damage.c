@@ -256,11 +256,12 @@ static void something_else_in_the_folder(void **state)
 
 // --- the clock ---
 
+// Up to a minute: times go on, half as far apart, so that no rate is more than twice too high.
 static void small_steps_back(void **state)
 {
     struct sfix *f = *state;
-    static const int64_t given[] = {0, 10000, 20000, 5000, 15000, 25000, 20000, 35000};
-    static const int64_t kept[] = {0, 10000, 20000, 20001, 20002, 25000, 25001, 35000};
+    static const int64_t given[] = {0, 10000, 20000, 5000, 15000, 25000, 35000, 45000};
+    static const int64_t kept[] = {0, 10000, 20000, 25000, 30000, 35000, 40000, 45000};
     s_open(f);
     s_series(f, 3);
     for (int i = 0; i < 8; i++) {
@@ -272,11 +273,23 @@ static void small_steps_back(void **state)
     s_reopen(f);
     s_count(f);
     s_sweep(f, T0 + 30000);
-    f->sweep[8].at_ms = T0 + 35001;
+    f->sweep[8].at_ms = T0 + 50000;
     s_verify(f, UINT64_MAX, 0, INT64_MAX);
 }
 
-// More than an hour: a new era, over midnight too; read in the order of writing within a day.
+// More than a minute: a new era, over midnight too; read in the order of writing within a day.
+static void a_step_back_of_minutes(void **state)
+{
+    struct sfix *f = *state;
+    s_open(f);
+    s_series(f, 5);
+    for (int i = 0; i < 30; i++) {
+        s_count(f);
+        s_sweep(f, T0 + (i < 20 ? i : i - 10) * 10000);
+    }
+    s_verify(f, UINT64_MAX, 0, INT64_MAX); // at the times that were given
+}
+
 static void great_steps_back(void **state)
 {
     struct sfix *f = *state;
@@ -432,8 +445,8 @@ int main(void)
         ST(a_damaged_day_is_set_aside), ST(a_damaged_chunk_costs_itself),
         ST(a_newer_schema_is_refused),  ST(something_else_in_the_folder),
         ST(small_steps_back),           ST(great_steps_back),
-        ST(a_step_back_over_midnight),  ST(a_clock_before_all_time),
-        ST(absurd_questions),
+        ST(a_step_back_of_minutes),     ST(a_step_back_over_midnight),
+        ST(a_clock_before_all_time),    ST(absurd_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
