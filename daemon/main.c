@@ -11,6 +11,7 @@
 //     out.c      what goes to others: remote write, notifications
 //     once.c     --once: bring up, print JSON, exit
 //     notify.c   readiness and watchdog messages to systemd
+//     held.c     who holds the loop up is logged
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -24,6 +25,7 @@
 #include "daemon/args.h"
 #include "daemon/dump.h"
 #include "daemon/fab.h"
+#include "daemon/held.h"
 #include "daemon/notify.h"
 #include "daemon/once.h"
 #include "daemon/out.h"
@@ -52,6 +54,7 @@ struct weftd {
     struct loop_signal *sig[3];
     struct loop_timer prune;
     struct notify notify;
+    struct held held;
 };
 
 static int complain(const struct err *e, int status)
@@ -203,12 +206,6 @@ static void on_hangup(void *arg)
     else
         reload(w, &c);
     arena_free(a);
-}
-
-static void on_slow(void *arg, const char *area, int64_t ns)
-{
-    (void)arg;
-    log_debug("slow-callback", "area=%s ms=%lld", area, (long long)(ns / MONO_MS));
 }
 
 static void on_swept(void *arg, struct fab *f, const struct sm_sweep *s)
@@ -460,7 +457,7 @@ static int run(struct weftd *w)
 
     raise_nofile();
     w->loop = loop_new(virtual_time ? LOOP_VIRTUAL : LOOP_REAL);
-    loop_set_slow_hook(w->loop, on_slow, w);
+    held_watch(&w->held, w->loop);
     w->pool = pool_new(w->loop, 0);
     w->sig[0] = loop_signal_new(w->loop, SIGTERM, on_terminate, w);
     w->sig[1] = loop_signal_new(w->loop, SIGINT, on_terminate, w);

@@ -21,7 +21,8 @@
 #include "lib/xalloc.h"
 
 #define POLL_EVERY_NS (200 * MONO_US)
-#define SLOW_NS (10 * MONO_MS)
+#define LONG_NS MONO_MS
+#define MINUTE_NS (60 * MONO_S)
 
 // --- accounting ---
 
@@ -77,10 +78,97 @@ static uint32_t area_index(struct loop *l, const char *area)
     return l->last_index;
 }
 
+// Rows that came first keep their names; one for each area is always left.
+static struct long_row *long_row(struct loop *l, const char *area, const char *what)
+{
+    for (uint32_t i = 0; i < l->longest_n; i++) {
+        struct loop_long *r = &l->longest[i].row;
+        if (!strcmp(r->area, area) && !strcmp(r->what, what))
+            return &l->longest[i];
+    }
+    if (l->longest_n >= LOOP_LONG_MAX && what[0])
+        return long_row(l, area, "");
+    l->longest = xreallocarray(l->longest, l->longest_n + 1ul, sizeof(*l->longest));
+    l->longest[l->longest_n] = (struct long_row){.row = {.area = area, .what = what}};
+    return &l->longest[l->longest_n++];
+}
+
+static void long_minute(struct long_row *x, int64_t minute)
+{
+    if (minute == x->minute)
+        return;
+    bool next = minute == x->minute + 1;
+    x->before_ns = next ? x->row.recent_ns : 0;
+    x->before_cpu_ns = next ? x->row.recent_cpu_ns : 0;
+    x->row.recent_ns = x->row.recent_cpu_ns = 0;
+    x->minute = minute;
+}
+
+static void at_least(int64_t *v, int64_t x)
+{
+    if (*v < x)
+        *v = x;
+}
+
+static void account_long(struct loop *l, const struct loop_slow *s)
+{
+    struct long_row *x = long_row(l, s->area, s->what);
+
+    long_minute(x, l->stamp.ns / MINUTE_NS);
+    x->row.calls++;
+    x->row.slow += s->ns > LOOP_SLOW_NS;
+    at_least(&x->row.max_ns, s->ns);
+    at_least(&x->row.max_cpu_ns, s->cpu_ns);
+    at_least(&x->row.recent_ns, s->ns);
+    at_least(&x->row.recent_cpu_ns, s->cpu_ns);
+}
+
+// The kernel is asked at most once a ms: callbacks that are shorter have taken no more than their time.
+static int64_t callback_cpu(struct loop *l, mono_t end, int64_t ns)
+{
+    if (mono_sub(end, l->cpu_stamp) < LONG_NS)
+        return ns;
+    int64_t now = thread_cpu_ns(), cpu = now - l->cpu;
+    l->cpu = now;
+    l->cpu_stamp = end;
+    return cpu < ns ? cpu : ns;
+}
+
+static void end_doing(struct loop *l, mono_t at)
+{
+    int64_t ns = mono_sub(at, l->doing.since);
+    if (ns > l->doing.longest_ns) {
+        l->doing.longest_ns = ns;
+        l->doing.longest = l->doing.now;
+    }
+}
+
+void loop_doing(struct loop *l, const char *what)
+{
+    mono_t now = mono_now();
+    if (!l->doing.said) {
+        l->doing.said = true;
+        l->doing.now = l->doing.longest = NULL;
+        l->doing.since = l->stamp;
+        l->doing.longest_ns = 0;
+    }
+    end_doing(l, now);
+    l->doing.now = what;
+    l->doing.since = now;
+}
+
+static const char *did_longest(struct loop *l)
+{
+    if (!l->doing.said)
+        return "";
+    end_doing(l, l->stamp);
+    return l->doing.longest ? l->doing.longest : "";
+}
+
 void loop_account(struct loop *l, const char *area)
 {
     mono_t end = mono_now();
-    int64_t ns = mono_sub(end, l->stamp);
+    int64_t ns = mono_sub(end, l->stamp), cpu = callback_cpu(l, end, ns);
     uint32_t i = area_index(l, area); // may move the rows
     struct loop_area_stats *s = &l->area[i];
 
@@ -89,13 +177,36 @@ void loop_account(struct loop *l, const char *area)
     if (ns > s->max_ns)
         s->max_ns = ns;
     l->stamp = end;
-    if (ns <= SLOW_NS)
-        return;
-    s->slow++;
-    if (l->slow_fn) {
-        l->slow_fn(l->slow_arg, area, ns);
-        l->stamp = mono_now();
+    if (ns >= LONG_NS) {
+        struct loop_slow slow = {.area = area, .what = did_longest(l), .ns = ns, .cpu_ns = cpu};
+        account_long(l, &slow);
+        if (ns > LOOP_SLOW_NS) {
+            s->slow++;
+            if (l->slow_fn)
+                l->slow_fn(l->slow_arg, &slow);
+            l->stamp = mono_now();
+        }
     }
+    l->doing.said = false;
+}
+
+void loop_split(struct loop *l, const char *area)
+{
+    loop_account(l, area);
+}
+
+size_t loop_longest(const struct loop *l, struct loop_long *ret, size_t n)
+{
+    int64_t minute = mono_now().ns / MINUTE_NS;
+
+    for (uint32_t i = 0; i < l->longest_n && i < n; i++) {
+        struct long_row x = l->longest[i];
+        long_minute(&x, minute);
+        at_least(&x.row.recent_ns, x.before_ns);
+        at_least(&x.row.recent_cpu_ns, x.before_cpu_ns);
+        ret[i] = x.row;
+    }
+    return l->longest_n;
 }
 
 size_t loop_stats(const struct loop *l, struct loop_area_stats *ret, size_t n)
@@ -106,7 +217,7 @@ size_t loop_stats(const struct loop *l, struct loop_area_stats *ret, size_t n)
     return l->area_n;
 }
 
-void loop_set_slow_hook(struct loop *l, void (*fn)(void *arg, const char *area, int64_t ns), void *arg)
+void loop_set_slow_hook(struct loop *l, void (*fn)(void *arg, const struct loop_slow *s), void *arg)
 {
     l->slow_fn = fn;
     l->slow_arg = arg;
@@ -364,11 +475,18 @@ static void turn_poll(struct loop *l)
     }
 }
 
-void loop_run(struct loop *l)
+static void run_begin(struct loop *l)
 {
     assert(!l->running); // nothing nests a loop
     l->running = true;
     l->stop = false;
+    l->cpu = thread_cpu_ns();
+    l->cpu_stamp = mono_now();
+}
+
+void loop_run(struct loop *l)
+{
+    run_begin(l);
     while (!l->stop) {
         turn_run(l);
         if (!l->stop)
@@ -392,11 +510,9 @@ bool loop_run_until(struct loop *l, const bool *flag, int64_t deadline_ns)
     bool expired = false;
     struct loop_timer deadline;
 
-    assert(!l->running);
     loop_timer_init(&deadline, l, "loop", deadline_fn, &expired);
     loop_timer_after(&deadline, deadline_ns);
-    l->running = true;
-    l->stop = false;
+    run_begin(l);
     while (!*flag && !expired && !l->stop) {
         turn_run(l);
         if (!*flag && !expired && !l->stop)
@@ -482,6 +598,7 @@ void loop_free(struct loop *l)
         event_base_free(l->base);
     free(l->heap);
     free(l->area);
+    free(l->longest);
     free(l->area_ref);
     free(l);
 }

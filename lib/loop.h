@@ -98,14 +98,46 @@ void loop_hold(struct loop *l);
 void loop_release(struct loop *l);
 
 // --- what the loop did ---
+#define LOOP_SLOW_NS (10 * MONO_MS)  // no callback is to take longer
+#define LOOP_HELD_NS (100 * MONO_MS) // people are told of those that do
+// Of a simulated fabric: what it computes would be the devices' work.
+static inline bool loop_area_is_simulated(const char *area)
+{
+    return area[0] == 's' && area[1] == 'i' && area[2] == 'm';
+}
 struct loop_area_stats {
     const char *area;
     uint64_t calls;
     int64_t total_ns, max_ns;
-    uint64_t slow; // callbacks longer than 10 ms
+    uint64_t slow; // callbacks longer than LOOP_SLOW_NS
 };
 // Copies at most n rows; returns how many areas there are.
 size_t loop_stats(const struct loop *l, struct loop_area_stats *ret, size_t n);
-void loop_set_slow_hook(struct loop *l, void (*fn)(void *arg, const char *area, int64_t ns), void *arg);
+
+// Callbacks of 1 ms and more, by what they did. CPU: the thread's own time, up to 1 ms too much; a callback
+// that took much longer than that has waited, for a disk or for the processor.
+struct loop_long {
+    const char *area, *what; // what: as loop_doing() said, or ""
+    uint64_t calls, slow;
+    int64_t max_ns, max_cpu_ns;       // the longest one's time; most CPU (perhaps another's)
+    int64_t recent_ns, recent_cpu_ns; // the longest one of the last minute or two
+};
+#define LOOP_LONG_MAX 256 // rows; what comes then is not told apart from its area
+size_t loop_longest(const struct loop *l, struct loop_long *ret, size_t n);
+
+// Says what the running callback does from here on; it is named by what took it longest. what: a string
+// literal, or NULL.
+void loop_doing(struct loop *l, const char *what);
+// What has run since the callback began, or since the last split, is counted as a callback of its own: where
+// one callback does for several what could as well have come in turns (a transport that is no device hands
+// over answers).
+void loop_split(struct loop *l, const char *area);
+
+struct loop_slow {
+    const char *area, *what;
+    int64_t ns, cpu_ns;
+};
+// Called after each callback longer than LOOP_SLOW_NS.
+void loop_set_slow_hook(struct loop *l, void (*fn)(void *arg, const struct loop_slow *s), void *arg);
 
 #endif

@@ -52,7 +52,21 @@ struct loop {
     const char *last_area;
     uint32_t last_index;
 
-    void (*slow_fn)(void *arg, const char *area, int64_t ns);
+    struct {
+        const char *now, *longest; // NULL: nothing was said
+        mono_t since;
+        int64_t longest_ns;
+        bool said; // in this callback
+    } doing;
+    mono_t cpu_stamp; // when the thread's CPU time was read; not more than 1 ms before a callback's end
+    int64_t cpu;
+    struct long_row {
+        struct loop_long row;
+        int64_t minute, before_ns, before_cpu_ns; // row.recent_* are of `minute`, these of the one before
+    } * longest;
+    uint32_t longest_n;
+
+    void (*slow_fn)(void *arg, const struct loop_slow *s);
     void *slow_arg;
 };
 

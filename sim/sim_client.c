@@ -149,7 +149,9 @@ bool client_deliver(struct sim *s, struct sim_port *end, struct flight *f)
     };
     if (f->grh)
         memcpy(from.gid, f->sgid, sizeof(from.gid));
+    loop_split(s->loop, "sim"); // a device's answer would have come in a turn of its own
     c->t.recv(c->t.recv_arg, f->mad, &from, 0);
+    loop_split(s->loop, "mad-received");
     return true;
 }
 

@@ -620,10 +620,17 @@ static void burn(void *arg)
         ;
 }
 
-static void on_slow(void *arg, const char *area, int64_t ns)
+static void block(void *arg)
 {
-    assert_string_equal(area, "burn");
-    assert_true(ns >= 12 * MONO_MS);
+    int64_t ns = *(int64_t *)arg;
+    nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+}
+
+static void on_slow(void *arg, const struct loop_slow *s)
+{
+    assert_string_equal(s->area, "burn");
+    assert_true(s->ns >= 12 * MONO_MS);
+    assert_true(s->cpu_ns > 0 && s->cpu_ns <= s->ns);
     ++*(int *)arg;
 }
 
@@ -656,6 +663,84 @@ static void time_is_counted_per_area(void **state)
     assert_string_equal(st[1].area, "quick");
     assert_int_equal(st[1].calls, 3);
     assert_true(st[1].total_ns >= 3 * quick_ns && st[1].max_ns < st[1].total_ns);
+    loop_free(l);
+}
+
+struct parts {
+    struct loop *l;
+    int64_t one, two;
+};
+
+static void burn_parts(void *arg)
+{
+    struct parts *p = arg;
+    loop_doing(p->l, "one");
+    burn(&p->one);
+    loop_split(p->l, "part");
+    loop_doing(p->l, "two");
+    burn(&p->two);
+    loop_doing(p->l, "three");
+    burn(&p->one);
+}
+
+static const struct loop_long *long_of(const struct loop_long *r, size_t n, const char *area,
+                                       const char *what)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(r[i].area, area) && !strcmp(r[i].what, what))
+            return &r[i];
+    return NULL;
+}
+
+// A callback is named by what took it longest, until it ends or is split.
+static void long_callbacks_have_names(void **state)
+{
+    struct loop *l = start(LOOP_VIRTUAL);
+    struct parts p = {.l = l, .one = 2 * MONO_MS, .two = 13 * MONO_MS};
+    int64_t quick_ns = 10 * MONO_US, long_ns = 3 * MONO_MS;
+    struct loop_task k[4];
+    struct loop_long r[8];
+
+    loop_task_init(&k[0], "whole", burn_parts, &p);
+    loop_task_init(&k[1], "whole", burn, &long_ns); // has said nothing
+    loop_task_init(&k[2], "quick", burn, &quick_ns);
+    loop_task_init(&k[3], "whole", burn_parts, &p);
+    for (int i = 0; i < 4; i++)
+        loop_post(l, &k[i]);
+    loop_run_until(l, &never, 1);
+    size_t n = loop_longest(l, r, 8);
+    assert_int_equal(n, loop_longest(l, NULL, 0));
+    const struct loop_long *one = long_of(r, n, "part", "one"), *two = long_of(r, n, "whole", "two"),
+                           *none = long_of(r, n, "whole", "");
+    assert_non_null(one);
+    assert_non_null(two);
+    assert_non_null(none);
+    assert_int_equal(one->calls, 2);
+    assert_int_equal(two->calls, 2);
+    assert_int_equal(two->slow, 2);
+    assert_int_equal(none->calls, 1);
+    assert_true(one->max_ns >= p.one && two->max_ns >= p.two && none->max_ns >= long_ns);
+    assert_true(two->max_cpu_ns > 0 && two->max_cpu_ns <= two->max_ns);
+    assert_true(two->recent_ns == two->max_ns && two->recent_cpu_ns == two->max_cpu_ns);
+    assert_null(long_of(r, n, "quick", ""));
+    loop_free(l);
+}
+
+// A callback that waits has taken time and no CPU.
+static void waiting_is_told_from_computing(void **state)
+{
+    struct loop *l = start(LOOP_REAL);
+    struct loop_task k;
+    struct loop_long r[4];
+    int64_t ns = 30 * MONO_MS;
+
+    loop_task_init(&k, "wait", block, &ns);
+    loop_post(l, &k);
+    loop_run_until(l, &never, MONO_MS);
+    size_t n = loop_longest(l, r, 4);
+    const struct loop_long *w = long_of(r, n < 4 ? n : 4, "wait", "");
+    assert_non_null(w);
+    assert_true(w->max_ns >= ns && w->max_cpu_ns < ns / 2);
     loop_free(l);
 }
 
@@ -707,6 +792,8 @@ int main(void)
         cmocka_unit_test(blocked_loop_is_woken),
         cmocka_unit_test(wakers_run_in_order_and_can_go),
         cmocka_unit_test(time_is_counted_per_area),
+        cmocka_unit_test(long_callbacks_have_names),
+        cmocka_unit_test(waiting_is_told_from_computing),
         cmocka_unit_test(many_areas),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
