@@ -16,7 +16,8 @@
 //                 was one. When it is: cleared (it has counted raw), unless it had lost less than an eighth
 //                 of a thousand or more: then a device that sets back its counters, and nothing was counted.
 //
-// A counter at its maximum counts no further: it is marked, and what it says is the least it has counted.
+// A counter at its maximum counts no further: it is marked, what it says is the least it has counted, and
+// from then on it has no rate: not one of 0.
 // Counted is never what may not have been: between the last reading and a clear nothing is known.
 //
 // A counter that comes by another attribute than before (of another width): counting goes on from there.
@@ -435,13 +436,15 @@ void accum_read(struct accum *a, struct tele_table *t, uint32_t slot, const stru
             ret->held |= BIT(c);
             continue;
         }
-        t->had[slot] |= (uint64_t)take(&k, t, c, ret) << c;
+        bool stood = k.s->full & r->full & BIT(c); // what it would have counted since is not known
+        t->had[slot] |= (uint64_t)(take(&k, t, c, ret) && !stood) << c;
         t->have[slot] |= BIT(c);
     }
     ret->whole = k.whole && ret->cleared;
     ret->stood = above && !ret->whole;
     ret->full = r->full & r->counters & ~k.s->full;
     k.s->full = (k.s->full & ~r->counters) | (r->full & r->counters);
+    t->port[slot].full = k.s->full;
     t->port[slot].saturated = k.s->full != 0;
     if (ret->held)
         suspect_keep(a, slot, r, ret->held);

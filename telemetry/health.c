@@ -187,6 +187,17 @@ static void errors_moved(struct health *h, uint32_t slot, int64_t t0, int64_t t1
 #undef D
 }
 
+// A counter that says how the link is counts no further. Others may stand at their maximum for years, such as
+// rcv_switch_relay_errors; and of corrected symbols a good link has plenty: they speak for the raw rules
+// alone.
+static bool is_blind(const struct tele_table *t, uint32_t slot)
+{
+    return t->port[slot].full &
+           (BIT(TELE_SYMBOL_ERRORS) | BIT(TELE_LINK_ERROR_RECOVERY) | BIT(TELE_RCV_ERRORS) |
+            BIT(TELE_LOCAL_LINK_INTEGRITY_ERRORS) | BIT(TELE_EXCESSIVE_BUFFER_OVERRUN_ERRORS) |
+            BIT(TELE_FEC_UNCORRECTABLE_BLOCKS));
+}
+
 static void read_errors(struct health *h, uint32_t slot, int64_t at)
 {
     const struct tele_table *t = h->t;
@@ -201,7 +212,7 @@ static void read_errors(struct health *h, uint32_t slot, int64_t at)
         p->every = at - t0;
         if (memcmp(p->last, &v[TELE_SYMBOL_ERRORS], sizeof(p->last)) != 0)
             errors_moved(h, slot, t0, at);
-        if (t->port[slot].resets != p->resets || t->port[slot].saturated)
+        if (t->port[slot].resets != p->resets || is_blind(t, slot))
             hole(p, at);
         if (v[TELE_XMIT_WAIT] != p->last_wait || (p->link && p->link->held[health_end(p->link, slot)] > 0))
             held_read(h, slot, v[TELE_XMIT_WAIT] - p->last_wait, t0, at);
@@ -222,8 +233,10 @@ static void read_speed(struct health *h, uint32_t slot, int64_t at)
     if (t0 != 0 && p->seen & have & BIT(TELE_FEC_UNCORRECTABLE_BLOCKS) &&
         v[TELE_FEC_UNCORRECTABLE_BLOCKS] > p->last_uncorrectable && !down_training(h, slot, t0, at))
         add(h, slot, SIGNAL_UNCORRECTABLE, t0, at, v[TELE_FEC_UNCORRECTABLE_BLOCKS] - p->last_uncorrectable);
-    if (t0 != 0 && p->seen & have & BIT(TELE_FEC_CORRECTED_SYMBOLS) &&
-        v[TELE_FEC_CORRECTED_SYMBOLS] >= p->last_corrected)
+    if (h->t->port[slot].full & ~h->t->had[slot] & BIT(TELE_FEC_CORRECTED_SYMBOLS))
+        raw_blind(h, slot);
+    else if (t0 != 0 && p->seen & have & BIT(TELE_FEC_CORRECTED_SYMBOLS) &&
+             v[TELE_FEC_CORRECTED_SYMBOLS] >= p->last_corrected)
         raw_read(h, slot, v[TELE_FEC_CORRECTED_SYMBOLS] - p->last_corrected, t0, at);
     p->last_corrected = v[TELE_FEC_CORRECTED_SYMBOLS];
     p->last_uncorrectable = v[TELE_FEC_UNCORRECTABLE_BLOCKS];
@@ -427,10 +440,9 @@ static void judge_end_view(const struct health *h, const struct tele_table *t, u
         j->state = HEALTH_UNSURE, j->why = ONE_END, j->end = slot;
     } else if (h->now - p->at_errors > stale_after(p)) {
         j->state = HEALTH_UNSURE, j->why = STALE, j->end = slot;
-    } else if (t->port[slot].saturated ||
-               covered(p, 12 * HEALTH_MIN) < (p->at_errors - p->from < 12 * HEALTH_MIN
-                                                  ? (p->at_errors - p->from) * 3 / 4
-                                                  : 9 * HEALTH_MIN)) {
+    } else if (is_blind(t, slot) || covered(p, 12 * HEALTH_MIN) < (p->at_errors - p->from < 12 * HEALTH_MIN
+                                                                       ? (p->at_errors - p->from) * 3 / 4
+                                                                       : 9 * HEALTH_MIN)) {
         j->state = HEALTH_UNSURE, j->why = HOLES, j->end = slot;
     } else if (errors && j->why < ERRORS_FEW_BITS) {
         j->state = HEALTH_UNSURE, j->why = ERRORS_FEW_BITS, j->end = slot, j->sure_at = p->from + long_need;
@@ -525,8 +537,7 @@ static void say(const struct health *h, const struct tele_table *t, const struct
         break;
     case HOLES:
         snprintf(ret->why, sizeof(ret->why), "%s at %s: what was counted is not all known",
-                 t->port[j->end].saturated ? "a counter stands at its maximum" : "counters were cleared",
-                 name);
+                 is_blind(t, j->end) ? "a counter stands at its maximum" : "counters were cleared", name);
         break;
     }
 }
@@ -652,7 +663,7 @@ static bool end_clean(const struct health *h, const struct tele_table *t, uint32
 {
     const struct health_port *p = &h->port[slot];
     return p->at_errors && h->now - p->at_errors <= stale_after(p) && p->at_errors - p->from >= window &&
-           covered(p, window) >= window / 4 * 3 && !t->port[slot].saturated;
+           covered(p, window) >= window / 4 * 3 && !is_blind(t, slot);
 }
 
 bool health_clean(const struct health *h, const struct tele_table *t, uint32_t slot, int64_t window)

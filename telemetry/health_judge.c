@@ -13,6 +13,7 @@
 
 #define AGAIN (5 * HEALTH_MIN) // between two tellings of one verdict
 #define PARTS 5
+#define BIT(c) (1ull << (c))
 
 // To when both ends are known. An end that has never been read, or is gone, is not waited for.
 static int64_t seen_to(const struct health *h, const struct health_link *l)
@@ -511,6 +512,48 @@ static void set_state(struct health *h, struct health_link *l)
     }
 }
 
+// What the rule counts. Downs are seen by the subnet manager too.
+static uint64_t counters_of(const struct health_rule *rule)
+{
+    static const uint64_t of[SIGNALS + 1] = {
+        [SIGNAL_SYMBOL] = BIT(TELE_SYMBOL_ERRORS),
+        [SIGNAL_RECOVERY] = BIT(TELE_LINK_ERROR_RECOVERY),
+        [SIGNAL_RCV] = BIT(TELE_RCV_ERRORS),
+        [SIGNAL_DISCARD] = BIT(TELE_XMIT_DISCARDS),
+        [SIGNAL_CONSTRAINT] = BIT(TELE_XMIT_CONSTRAINT_ERRORS) | BIT(TELE_RCV_CONSTRAINT_ERRORS),
+        [SIGNAL_VL15] = BIT(TELE_VL15_DROPPED),
+        [SIGNAL_INTEGRITY] =
+            BIT(TELE_LOCAL_LINK_INTEGRITY_ERRORS) | BIT(TELE_EXCESSIVE_BUFFER_OVERRUN_ERRORS),
+        [SIGNAL_UNCORRECTABLE] = BIT(TELE_FEC_UNCORRECTABLE_BLOCKS),
+    };
+    bool raw = rule->kind == KIND_RAW_RISE || rule->kind == KIND_RAW_HIGH;
+    return raw ? BIT(TELE_FEC_CORRECTED_SYMBOLS) : of[rule->signal];
+}
+
+#define FULL                                                                                                 \
+    "; the counter stands at its maximum now: whether there are more is not known until it is cleared"
+
+// A counter that counts no further does not say that all is well: what stands stays, and takes a clean time
+// from when it counts again.
+static void hold_blind(struct health *h, struct health_link *l, enum health_rule_index r,
+                       struct health_finding *f)
+{
+    struct health_verdict *v = &l->verdict[r];
+    uint64_t full = 0;
+    for (int e = 0; e < 2; e++)
+        if (l->slot[e] != TELE_SLOT_NONE)
+            full |= h->t->port[l->slot[e]].full;
+    if (v->level < 0 || !(full & counters_of(&health_rules[r])))
+        return;
+    health_bad(f, v->level, h->now);
+    if (f->level < 0 && !strstr(v->reason ? v->reason : "", FULL))
+        snprintf(f->reason, sizeof(f->reason), "%.110s%s", v->reason ? v->reason : "", FULL);
+    if (f->level < 0 && f->reason[0]) {
+        v->severity = (uint8_t)health_rules[r].level[v->level].severity;
+        tell(h, l, r, f);
+    }
+}
+
 void judge_link(struct health *h, struct health_link *l)
 {
     uint32_t todo = l->awake;
@@ -529,6 +572,7 @@ void judge_link(struct health *h, struct health_link *l)
         f.severity = ALARM_INFO;
         f.reason[0] = f.evidence[0] = 0;
         judge(h, l, r, &f);
+        hold_blind(h, l, r, &f);
         take(h, l, r, &f);
     }
     set_state(h, l);

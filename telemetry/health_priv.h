@@ -233,7 +233,8 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
 
 // health_raw.c
 void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, int64_t t1);
-double raw_ratio(const struct health_port *p); // of the last 5 to 10 min; NAN
+void raw_blind(struct health *h, uint32_t slot); // corrected symbols are not counted any more
+double raw_ratio(const struct health_port *p);   // of the last 5 to 10 min; NAN
 void raw_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f);
 
 // health_judge.c

@@ -107,6 +107,13 @@ void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, i
     health_wake(l, RULE_L09);
 }
 
+void raw_blind(struct health *h, uint32_t slot)
+{
+    struct health_port *p = &h->port[slot];
+    p->raw_now[0] = p->raw_now[1] = p->raw_bits[0] = p->raw_bits[1] = 0;
+    p->raw_over = 0;
+}
+
 static int rise_level(struct health_link *l, const struct health_port *p, double now, double *limit,
                       struct health_finding *f)
 {

@@ -46,6 +46,7 @@ struct tele_port {
     // Of reading:
     uint8_t unread;       // enum tele_unread, of the last sweep
     bool saturated;       // some counter stands at its maximum: it has counted more than is known
+    uint64_t full;        // bit c: this one. It counts no further: it has no rate, not one of 0
     int64_t unread_since; // loop time; while unread
     uint32_t resets;      // times that counters were found cleared (by others, by a reboot)
     int64_t reset_at;     // loop time of the last one; 0 = never

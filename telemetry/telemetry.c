@@ -215,6 +215,13 @@ static void forget_fresh(struct tele *t)
         t->fresh[i] = 0;
 }
 
+// What stood at its maximum before has not been counted: history has a gap, not a rate of 0.
+static void leave_out_full(struct tele *t)
+{
+    for (uint32_t i = 0; i < t->table.num; i++)
+        t->fresh[i] &= ~(t->table.port[i].full & ~t->table.had[i]);
+}
+
 static void sweep_done(struct tele *t)
 {
     forget_fresh(t);
@@ -251,6 +258,7 @@ static void end_step(void *arg)
         tell_sweep(t);
         break;
     case END_HISTORY:
+        leave_out_full(t);
         if (t->series != NULL)
             series_sweep(t->series, t->st.last_wall_ns / MONO_MS, t->table.value, t->fresh, t->table.num);
         spent(at, &t->st.history_ns);

@@ -109,7 +109,7 @@ static inline void feed(struct bed *b)
             continue;
         }
         b->t.port[s].unread = TELE_READ;
-        b->t.had[s] = b->t.have[s];
+        b->t.had[s] = b->t.have[s] & ~b->t.port[s].full;
         b->t.have[s] = ~0ull;
         before[TELE_ERRORS] = at[TELE_ERRORS];
         at[TELE_ERRORS] = b->now;

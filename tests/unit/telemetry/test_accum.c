@@ -218,6 +218,11 @@ static void wraps_and_saturation(void **state)
     put(&w, 2, 0xffffffff, 65535, 0);
     is(&w, 0xffffffff, 65535);
     assert_int_equal(w.f.full, 0); // not anew
+    uint64_t d;
+    assert_int_equal(w.t.port[0].full, BIT(TELE_XMIT_DATA) | BIT(TELE_SYMBOL_ERRORS));
+    assert_false(tele_delta(&w.t, 0, TELE_XMIT_DATA, &d)); // no rate, not 0
+    assert_false(tele_delta(&w.t, 0, TELE_SYMBOL_ERRORS, &d));
+    assert_true(tele_delta(&w.t, 0, TELE_LINK_DOWNED, &d)); // of the same answer
     // We clear one of them.
     accum_clear(&w.a, &w.t, 0, BIT(TELE_SYMBOL_ERRORS), true);
     assert_int_equal(accum_full(&w.a, 0), BIT(TELE_XMIT_DATA));

@@ -400,16 +400,49 @@ BED(one_end_only, 1, 400000)
 BED(saturated, 1, 400000)
 {
     pass(b, 20 * MIN);
-    b->t.port[1].saturated = true;
+    b->t.port[1].full = 1ull << TELE_RCV_SWITCH_RELAY_ERRORS | 1ull << TELE_FEC_CORRECTED_SYMBOLS;
+    pass(b, MIN); // these say nothing of the link
+    assert_int_equal(view(b, 0).state, HEALTH_HEALTHY);
+    b->t.port[1].full = 1ull << TELE_SYMBOL_ERRORS;
     pass(b, MIN);
     assert_int_equal(view(b, 0).state, HEALTH_UNSURE);
     assert_non_null(strstr(view(b, 0).why, "maximum"));
     pass(b, 10 * MIN);
-    b->t.port[1].saturated = false;
+    b->t.port[1].full = 0;
     pass(b, 2 * MIN);
     assert_int_equal(view(b, 0).state, HEALTH_UNSURE); // of most of the window nothing is known
     pass(b, 15 * MIN);
     assert_int_equal(view(b, 0).state, HEALTH_HEALTHY);
+}
+
+// What stands when its counter can count no further stays: no count is no clean time. Others clear as ever.
+BED(full_counters_do_not_clear, 2, 400000)
+{
+    pass(b, 20 * MIN);
+    add(b, 0, TELE_SYMBOL_ERRORS, 60000);
+    add(b, 2, TELE_SYMBOL_ERRORS, 9);
+    raw(b, 0, 3e-5, 30 * MIN);
+    assert_int_equal(stands(b, "L06"), ALARM_MAJOR);
+    assert_int_equal(stands(b, "L09"), ALARM_MINOR);
+    b->t.port[0].full = 1ull << TELE_SYMBOL_ERRORS | 1ull << TELE_FEC_CORRECTED_SYMBOLS;
+    b->t.port[1].full = 1ull << TELE_FEC_CORRECTED_SYMBOLS;
+    unsigned before = raised(b, "L09");
+    pass(b, 24 * HOUR);
+    assert_int_equal(view(b, 0).state, HEALTH_FAILING);
+    assert_non_null(strstr(view(b, 0).why, "maximum"));
+    assert_true(isnan(view(b, 0).raw_ber)); // not 0
+    assert_int_equal(view(b, 2).state, HEALTH_HEALTHY);
+    assert_int_equal(raised(b, "L09"), before + 1); // told once that it is not known
+    assert_false(health_clean(b->h, &b->t, 0, 126 * MIN));
+    b->t.port[0].full = b->t.port[1].full = 0; // somebody has cleared them
+    pass(b, 50 * MIN);
+    assert_int_equal(stands(b, "L09"), ALARM_MINOR);
+    pass(b, 20 * MIN);
+    assert_int_equal(stands(b, "L09"), -1);
+    assert_int_equal(view(b, 0).state, HEALTH_FAILING);
+    pass(b, HOUR);
+    assert_int_equal(view(b, 0).state, HEALTH_HEALTHY);
+    assert_true(view(b, 0).raw_ber < 1e-12);
 }
 
 BED(cleared_again_and_again, 1, 400000)
@@ -498,6 +531,7 @@ int main(void)
         cmocka_unit_test(not_read_any_more),
         cmocka_unit_test(one_end_only),
         cmocka_unit_test(saturated),
+        cmocka_unit_test(full_counters_do_not_clear),
         cmocka_unit_test(cleared_again_and_again),
         cmocka_unit_test(worst_rule_is_named),
         cmocka_unit_test(own_ratio),
