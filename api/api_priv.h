@@ -199,6 +199,10 @@ struct resource {
 };
 extern const struct resource resource_rows[];
 extern const struct param list_params[];
+static inline const char *request_name(const struct request *r) // what it asks for
+{
+    return r->res != NULL ? r->res->name : "metrics";
+}
 void resource_dispatch(struct request *r);
 size_t resource_body_max(const char *method, const char *raw);    // of a request that has only begun
 const char *query_str(const struct request *r, const char *name); // NULL when absent or empty
@@ -269,6 +273,9 @@ void get_node(struct request *r);
 void get_ports(struct request *r);
 void get_links(struct request *r);
 void get_route(struct request *r);
+// Where a path begins and ends, and the LID that is meant, as the parameters "from" and "to" say; false with
+// an answer.
+bool route_ends(struct request *r, const struct view *v, port_id *from, port_id *to, uint16_t *ret_lid);
 void get_findings(struct request *r);
 void get_sweeps(struct request *r);
 void get_groups(struct request *r);
@@ -278,6 +285,7 @@ void get_adaptive(struct request *r);
 void get_events(struct request *r);
 void get_counter_rows(struct request *r);
 void get_counters(struct request *r);
+void get_route_past(struct request *r);
 void get_history(struct request *r);
 void get_vl_waits(struct request *r);
 void get_top(struct request *r);
@@ -333,12 +341,12 @@ extern const struct schema schema_nothing_body, schema_blueprint, schema_bluepri
 extern const struct schema schema_drain, schema_drain_body, schema_undrain_body, schema_drain_check_body,
     schema_drained, schema_drain_effect;
 extern const struct schema schema_adaptive, schema_adaptive_switch;
-extern const struct schema schema_counter, schema_counters, schema_sample, schema_top, schema_congestion,
-    schema_health, schema_unread, schema_alarm, schema_alarm_detail, schema_ack_body, schema_silence,
-    schema_silence_body, schema_db, schema_db_checked, schema_vl_waits, schema_isolation,
+extern const struct schema schema_counter, schema_counters, schema_sample, schema_route_past, schema_top,
+    schema_congestion, schema_health, schema_unread, schema_alarm, schema_alarm_detail, schema_ack_body,
+    schema_silence, schema_silence_body, schema_db, schema_db_checked, schema_vl_waits, schema_isolation,
     schema_isolation_exclusion, schema_isolate_body, schema_isolate_port_body, schema_exclude_body;
-extern const struct param counters_params[], history_params[], top_params[], congestion_params[],
-    health_params[], alarm_params[], vl_wait_params[];
+extern const struct param counters_params[], history_params[], route_past_params[], top_params[],
+    congestion_params[], health_params[], alarm_params[], vl_wait_params[];
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---

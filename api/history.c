@@ -348,7 +348,7 @@ static void answer_rows(struct later *l, struct request *r)
     q->out = (struct buf){0};
 }
 
-static bool may_ask(struct request *r)
+bool history_may_ask(struct request *r)
 {
     if (r->view->src->series_dir == NULL) {
         const char *why = r->view->src->no_history;
@@ -383,7 +383,7 @@ static bool history_view(struct request *r, struct tele_view *w)
 void get_history(struct request *r)
 {
     struct tele_view w;
-    if (!history_view(r, &w) || !may_ask(r))
+    if (!history_view(r, &w) || !history_may_ask(r))
         return;
     struct query *q = query_new(r, answer_rows);
     bool ok = take_times(r, q) && take_by(r, q) && take_counters(r, q) && take_ports(r, &w, q);
@@ -471,7 +471,7 @@ void history_top(struct request *r, struct tele_view *w, const struct top_ask *a
                        "errors or a counter");
         return;
     }
-    if (!may_ask(r))
+    if (!history_may_ask(r))
         return;
     struct query *q = query_new(r, answer_top);
     q->ask = *ask;

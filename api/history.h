@@ -13,6 +13,9 @@ void history_top(struct request *r, struct tele_view *w, const struct top_ask *a
 // The step with which a time has at most `most` steps: 0 (every sweep), 60 s, and so on to a day and beyond.
 int64_t history_step(int64_t range_ms, int64_t most);
 
+// Whether there is a history, and room for one more question; false with an answer.
+bool history_may_ask(struct request *r);
+
 // Rows that an answer may have.
 #define HISTORY_ROWS 20000
 

@@ -166,10 +166,9 @@ static void fill_hop(const struct fabric *f, const struct route_hop *hop, bool f
     }
 }
 
-static void answer_path(struct request *r, const struct view *v, port_id from, port_id to)
+static void answer_path(struct request *r, const struct view *v, port_id from, port_id to, uint16_t lid)
 {
     const struct fabric *f = v->f;
-    uint16_t lid = lid_meant(query_str(r, "to"), fabric_port(f, to));
     struct route_hop hop[ROUTE_MAX_HOPS];
     struct hop_row row[ROUTE_MAX_HOPS];
     char link[ROUTE_MAX_HOPS][16], error[700];
@@ -204,18 +203,27 @@ static void answer_path(struct request *r, const struct view *v, port_id from, p
     buf_done(&text);
 }
 
-void get_route(struct request *r)
+bool route_ends(struct request *r, const struct view *v, port_id *from, port_id *to, uint16_t *ret_lid)
 {
-    struct view *v = view_of(r);
-    port_id from, to;
-
-    if (v == NULL)
-        return;
-    if (view_tables(v) == NULL)
+    if (view_tables(v) == NULL) {
         answer_problem(r, 409,
                        "fabric %s has no routes in force: it is a file that nothing manages; POST to "
                        "route-computations computes routes for it",
                        v->src->name);
-    else if (find_end(r, v->f, "from", &from) && find_end(r, v->f, "to", &to))
-        answer_path(r, v, from, to);
+        return false;
+    }
+    if (!find_end(r, v->f, "from", from) || !find_end(r, v->f, "to", to))
+        return false;
+    *ret_lid = lid_meant(query_str(r, "to"), fabric_port(v->f, *to));
+    return true;
+}
+
+void get_route(struct request *r)
+{
+    struct view *v = view_of(r);
+    port_id from, to;
+    uint16_t lid;
+
+    if (v != NULL && route_ends(r, v, &from, &to, &lid))
+        answer_path(r, v, from, to, lid);
 }

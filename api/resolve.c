@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people write for a node or port: "0x…" (NodeGUID or PortGUID), a LID, a name, "name[3]". Names are
-// labels that repeat: several nodes of one name are an error that lists them.
+// What people write for a node or port: "0x…" (NodeGUID or PortGUID), a GID, a LID, a name, "name[3]". Names
+// are labels that repeat: several nodes of one name are an error that lists them.
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -30,11 +31,23 @@ static void set_port(const struct fabric *f, port_id p, struct place *ret)
     *ret = (struct place){.node = fabric_node(f, fabric_port(f, p)->node), .port = p};
 }
 
+// "fe80::ec0d:9a03:2:c050", as libraries write a GID into their logs: the port's GUID is its lower half.
+static bool parse_gid(const char *s, uint64_t *ret)
+{
+    uint8_t gid[16];
+    if (inet_pton(AF_INET6, s, gid) != 1 || gid[0] == 0xff)
+        return false;
+    *ret = 0;
+    for (unsigned i = 8; i < 16; i++)
+        *ret = *ret << 8 | gid[i];
+    return *ret != 0;
+}
+
 static bool by_guid(const struct fabric *f, const char *text, struct place *ret)
 {
     uint64_t guid;
     const struct node *n;
-    if (guid_parse(text, &guid) != 0)
+    if (guid_parse(text, &guid) != 0 && !parse_gid(text, &guid))
         return false;
     port_id p = fabric_by_port_guid(f, guid);
     if ((n = fabric_by_guid(f, guid)) != NULL) {

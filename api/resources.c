@@ -49,7 +49,7 @@ static const struct param route_params[] = {
     {.name = "from",
      .type = PARAM_STR,
      .need = true,
-     .doc = "GUID, LID or unique name of an end port or node"},
+     .doc = "GUID, GID, LID or unique name of an end port or node"},
     {.name = "to", .type = PARAM_STR, .need = true, .doc = "the same"},
     {0},
 };
@@ -88,6 +88,10 @@ const struct resource resource_rows[] = {
      "listLinks", "Links, each once: a is the lower end"},
     {GET_("/fabrics/{f}/routes"), ANSWER_OBJECT, 200, true, route_params, &schema_route, NULL, get_route,
      "getRoute", "The path that the tables in force take"},
+    {GET_("/fabrics/{f}/routes/past"), ANSWER_OBJECT, 200, false, route_past_params, &schema_route_past, NULL,
+     get_route_past, "getRoutePast",
+     "The same path, and what each of its links did over a time: errors, downs, waits, discards. From "
+     "history"},
     {GET_("/fabrics/{f}/route-quality"), ANSWER_OBJECT, 200, false, NULL, &schema_route_quality, NULL,
      get_route_quality, "getRouteQuality",
      "How well the tables in force spread traffic, beside the ideal ones and those before; computed when "
@@ -512,9 +516,11 @@ void resource_dispatch(struct request *r)
         answer_problem(r, rc == -ENAMETOOLONG ? 414 : 400, "%s", e.text);
         return;
     }
+    loop_doing(r->api->c.loop, "metrics");
     if (metrics_request(r))
         return;
     r->res = find(r, &fabric);
+    loop_doing(r->api->c.loop, r->res != NULL ? r->res->name : "http");
     if (r->res == NULL || !check_role(r) || (fabric != NULL && !find_fabric(r, fabric)) || !check_params(r) ||
         !check_body(r))
         return;

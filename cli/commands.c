@@ -527,12 +527,20 @@ const struct command_row command_rows[] = {
      .args = "A B",
      .min_args = 2,
      .max_args = 2,
-     .options = "",
+     .options = "since until",
      .run = cmd_route_show,
      .doc = "the way from A to B, hop by hop, as the tables in force lead it",
-     .more = NODE_MORE "A port may have several LIDs (sm.lmc): B as one of them is followed as that.\n"
-                       "Exit code: 1 when B is not reached.\n",
-     .example = "weft route show gpu-0001:3 gpu-0112:3\n"},
+     .more = NODE_MORE
+     "A and B may also be GIDs, as libraries write them into their logs (fe80::...), or ports: NAME[3].\n"
+     "A port may have several LIDs (sm.lmc): B as one of them is followed as that.\n"
+     "With --since (and --until) what each link of that way did over the time: errors, downs and discards, "
+     "how\n"
+     "much of the time it had to wait, and when most. For \"the job between these two failed at 03:12\".\n"
+     "Exit code: 1 when B is not reached.\n",
+     .example = "weft route show gpu-0001:3 gpu-0112:3\n"
+                "weft route show gpu-0001:3 gpu-0112:3 --since 2h\n"
+                "weft route show fe80::ec0d:9a03:2:c050 fe80::ec0d:9a03:2:c058 --since 2026-01-31T03:00:00Z "
+                "--until 2026-01-31T03:20:00Z\n"},
     {.name = "route compute",
      .args = "[FILE|NAME]",
      .max_args = 1,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft route: the way between two places, and computations on saved, generated or live fabrics.
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/past.h"
 #include "cli/quality.h"
 #include "cli/text.h"
 #include "lib/guid.h"
@@ -35,14 +37,17 @@ static const struct field pair_fields[] = {
 
 // --- route show ---
 
-// What weftd takes as it is: GUIDs (also of ports), LIDs and NAME[PORT]. Names are looked up here, so that
-// the candidates of an ambiguous one can be shown.
+// What weftd takes as it is: GIDs, GUIDs (also of ports), LIDs and NAME[PORT]. Names are looked up here, so
+// that the candidates of an ambiguous one can be shown.
 static int place(struct cli *c, const char *word, char **ret)
 {
     uint64_t guid;
+    uint8_t gid[16];
     json_t *node = NULL;
 
-    if (word[0] == '0' && (word[1] == 'x' || word[1] == 'X') && guid_parse(word, &guid) == 0)
+    if (inet_pton(AF_INET6, word, gid) == 1)
+        *ret = xstrdup(word);
+    else if (word[0] == '0' && (word[1] == 'x' || word[1] == 'X') && guid_parse(word, &guid) == 0)
         *ret = xasprintf(GUID_FMT, GUID_ARG(guid));
     else if (strspn(word, "0123456789") == strlen(word) && strlen(word) <= 5)
         *ret = xstrdup(word);
@@ -122,13 +127,16 @@ int cmd_route_show(struct cli *c)
         rc = place(c, c->args.word[0], &from);
     if (rc == CLI_OK)
         rc = place(c, c->args.word[1], &to);
-    if (rc == CLI_OK) {
+    bool past = rc == CLI_OK && (args_has(&c->args, "since") || args_has(&c->args, "until"));
+    if (past)
+        rc = past_show(c, from, to);
+    else if (rc == CLI_OK) {
         buf_printf(&path, "%s/routes", c->fabric);
         http_query(&path, "from", from);
         http_query(&path, "to", to);
         rc = cli_get(c, path.data, &r);
     }
-    if (rc == CLI_OK) {
+    if (rc == CLI_OK && !past) {
         number_hops(json_object_get(r, "hops"));
         if (c->out.format == OUT_TABLE)
             draw_route(&c->out, c->args.word[0], r);

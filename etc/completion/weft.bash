@@ -32,7 +32,7 @@ _weft() {
         ["node drain"]="--reason --check --no-wait"
         ["node undrain"]="--check --no-wait"
         ["drain"]="--watch"
-        ["route show"]=""
+        ["route show"]="--since --until"
         ["route compute"]="--engine --fail --dump-lft"
         ["route adaptive"]="--watch --limit"
         ["route quality"]="--watch --engine --fail"

@@ -128,6 +128,24 @@ def test_bad_day(d):
     assert r.rc == 1 and "held up (weft congestion)" in r.out and "leaf-su01-rail2/44" in r.out and re.search(r"\nnext: weft (congestion, then weft health|health, then weft congestion)\n$", r.out)
 
 
+def test_a_way_over_time(d):
+    """Two hosts, one of which takes nothing: the last link of the way is where packets waited, whatever its ends are called."""
+    words = ("route", "show", "gpu-0011:3", "gpu-0012:3", "--since", "10m")
+    links = rows(ok(d.weft(*words, "-o", "csv")))
+    assert [(x["from"], x["to"]) for x in links] == [("gpu-0011 mlx5_3/1", "leaf-su01-rail3/11"), ("leaf-su01-rail3/12", "gpu-0012 mlx5_3/1")]
+    assert float(links[1]["held_most"]) > 0.9 and links[1]["errors"] == "0" and links[1]["downs"] == "0"
+    out = ok(d.weft(*words))
+    assert "link 2 (leaf-su01-rail3/12 to gpu-0012 mlx5_3/1) had to wait " in out and "  reached\n" in out
+
+    def gid(name):
+        guid = js(d.weft("node", name, "-o", "json"))["ports"][0]["guid"][2:]
+        return "fe80::" + ":".join(guid[i:i + 4] for i in range(0, 16, 4))
+    assert js(d.weft("route", "show", gid("gpu-0011:3"), gid("gpu-0012:3"), "--since", "10m", "-o", "json"))["links"][1]["held_most"] > 0.9
+    assert "reached\n#  NODE " in ok(d.weft("route", "show", gid("gpu-0011:3"), gid("gpu-0012:3")))
+    r = d.weft("route", "show", "gpu-0011:3", "gpu-0012:3", "--since", "soon")
+    assert r.rc == 2 and "--since: \"soon\" is no time" in r.err
+
+
 def test_alarms(d):
     r = d.weft("alarm", "-o", "csv")
     assert r.rc == 1

@@ -2,6 +2,7 @@
 // Counters, history, congestion, health, alarms and silences over the API: a collector on a simulated fabric,
 // in virtual time, with a history that was written before. Long: every case asks the one server that the
 // first page makes.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -484,6 +485,54 @@ static void test_history_bad(void **state)
     json_decref(v);
 }
 
+// From the host at port 1 of the leaf to that at port 2, between fifty and ten minutes ago.
+static void test_route_past(void **state)
+{
+    (void)state;
+    const struct fabric *f = sm_fabric(env.rig.sm);
+    const struct node *leaf = named(LEAF);
+    const struct port *a = fabric_port(f, fabric_port(f, fabric_port_at(f, leaf, 1))->peer),
+                      *z = fabric_port(f, fabric_port(f, fabric_port_at(f, leaf, 2))->peer);
+    double gbps = port_rate_mbps(&z->a) / 1000.0;
+    char path[300], gid[80];
+    snprintf(gid, sizeof(gid), "fe80::%x:%x:%x:%x", (unsigned)(a->guid >> 48),
+             (unsigned)(a->guid >> 32 & 0xffff), (unsigned)(a->guid >> 16 & 0xffff),
+             (unsigned)(a->guid & 0xffff));
+    snprintf(path, sizeof(path), "/routes/past?from=%s&to=%u&since=50m&until=10m", gid, z->a.lid);
+    json_t *v = get(path), *one, *two;
+    assert_true(json_is_true(at(v, "reached")));
+    assert_int_equal(json_array_size(at(v, "links")), 2);
+    one = json_array_get(at(v, "links"), 0);
+    two = json_array_get(at(v, "links"), 1);
+    assert_string_equal(str(at(one, "in"), "name"), LEAF);
+    assert_int_equal(num(at(one, "in"), "port"), 1);
+    assert_int_equal(num(at(two, "out"), "port"), 2);
+    assert_int_equal(num(one, "errors"), 0);
+    assert_int_equal(num(two, "errors"), 24); // one in each ten of 240 sweeps
+    assert_string_equal(str(two, "most"), "rcv_errors at " LEAF "/2");
+    assert_true(fabs(real(two, "used") - 0.08 / gbps) < 0.001 / gbps); // 10 MB/s
+    assert_true(json_is_null(at(one, "used")));                        // nobody had read the host then
+    assert_true(json_is_false(at(two, "complete")) && json_is_false(at(v, "complete")));
+    assert_non_null(strstr(str(v, "text"), "link 2 (" LEAF "/2 to "));
+    assert_non_null(strstr(str(v, "text"), "had 24 errors, most of them rcv_errors at " LEAF "/2"));
+    assert_null(strstr(str(v, "text"), "link 1"));
+    json_decref(v);
+
+    // Long before anything was kept.
+    snprintf(path, sizeof(path),
+             "/routes/past?from=%u&to=%u&since=2001-01-01T00:00:00Z&until=2001-01-02T00:00:00Z", a->a.lid,
+             z->a.lid);
+    v = get(path);
+    assert_non_null(strstr(str(v, "text"), "nothing is known against a link of this path; history does not"));
+    json_decref(v);
+    refused(LIVE "/routes/past?from=1&to=2&since=10m&until=50m", 400, "the time is empty");
+    refused(LIVE "/routes/past?from=1&to=nobody", 404, "nobody");
+    refused(LIVE "/routes/past?from=fe80::1&to=2", 404, "fe80::1");
+    refused(LIVE "/routes/past?from=1&to=2&since=soon", 400, "must be a time");
+    refused(LIVE "/routes/past?from=1", 400, "to");
+    refused("/fabrics/file/routes/past?from=core-001&to=core-002", 409, "no routes in force");
+}
+
 // The port of the manager is lost: what was kept is still there.
 static void test_history_without(void **state)
 {
@@ -796,27 +845,17 @@ static void test_db_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),
-        cmocka_unit_test(test_counters),
-        cmocka_unit_test(test_walk),
-        cmocka_unit_test(test_focus),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_focus_elsewhere),
-        cmocka_unit_test(test_top),
-        cmocka_unit_test(test_history),
-        cmocka_unit_test(test_together),
-        cmocka_unit_test(test_top_before),
-        cmocka_unit_test(test_history_bad),
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_history_without),
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_silent),
-        cmocka_unit_test(test_alarms),
-        cmocka_unit_test(test_silences),
-        cmocka_unit_test(test_covers),
-        cmocka_unit_test(test_isolation),
-        cmocka_unit_test(test_db_check),
+        cmocka_unit_test(test_known),       cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_walk),        cmocka_unit_test(test_focus),
+        cmocka_unit_test(test_bad),         cmocka_unit_test(test_focus_elsewhere),
+        cmocka_unit_test(test_top),         cmocka_unit_test(test_history),
+        cmocka_unit_test(test_together),    cmocka_unit_test(test_top_before),
+        cmocka_unit_test(test_history_bad), cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_route_past),  cmocka_unit_test(test_history_without),
+        cmocka_unit_test(test_shapes),      cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_silent),      cmocka_unit_test(test_alarms),
+        cmocka_unit_test(test_silences),    cmocka_unit_test(test_covers),
+        cmocka_unit_test(test_isolation),   cmocka_unit_test(test_db_check),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -71,7 +71,10 @@ static void test_found(void **state)
     found("0x100[3]", 0, 0x100, 3);
     found("gpu a[0]", 0, 0x10, -1); // a name that ends like a port
     found("gpu a[0][2]", 0, 0x10, 2);
-    found("0x12", 0, 0x10, 2); // a PortGUID
+    found("0x12", 0, 0x10, 2);     // a PortGUID
+    found("fe80::12", 0, 0x10, 2); // a GID
+    found("fe80:0000:0000:0000:0000:0000:0000:0012", 0, 0x10, 2);
+    found("fec0:0:0:1::100", 0, 0x100, -1);
     found("2", RESOLVE_LID, 0x10, 2);
     found("9", RESOLVE_LID, 0x100, 0);
     found("12", 0, 0x40, -1); // no LIDs wanted: a name
@@ -101,6 +104,9 @@ static void test_not_found(void **state)
     not_found("sw[3", 0, -ENOENT, "no node");
     not_found("sw[99999999999999999999]", 0, -ENOENT, "no node");
     not_found("[1]", 0, -ENOENT, "no node");
+    not_found("ff12::12", 0, -ENOENT, "no node"); // a group's
+    not_found("fe80::", 0, -ENOENT, "no node");
+    not_found("fe80::99", 0, -ENOENT, "no node");
     not_found("777", RESOLVE_LID, -ENOENT, "LID 777");
 }
 
