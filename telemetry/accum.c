@@ -390,6 +390,8 @@ static bool take(struct look *k, struct tele_table *t, enum tele_counter c, stru
     t->value[i] += counted(k, c, f);
     accum_set_base(k->a, k->slot, c, t->value[i] - raw);
     bool rate = v != FIRST && v != BASELINE && !(k->s->stored >> c & 1);
+    if (v == BASELINE && !is_flow(c))
+        t->port[k->slot].lost_at = k->r->at;
     k->s->known |= BIT(c);
     k->s->stored &= ~BIT(c);
     k->s->clearing &= ~BIT(c);

@@ -174,7 +174,7 @@ static void errors_moved(struct health *h, uint32_t slot, int64_t t0, int64_t t1
     }
 #define D(c) d[TELE_##c - TELE_SYMBOL_ERRORS]
     if (D(LINK_DOWNED))
-        down_counted(h, slot, D(LINK_DOWNED), t0, t1);
+        down_counted(h, slot, D(LINK_DOWNED), p->downs_at && p->downs_at < t0 ? p->downs_at : t0, t1);
     if (!D(LINK_DOWNED) && !down_training(h, slot, t0, t1))
         add(h, slot, SIGNAL_SYMBOL, t0, t1, D(SYMBOL_ERRORS));
     add(h, slot, SIGNAL_RECOVERY, t0, t1, D(LINK_ERROR_RECOVERY));
@@ -216,6 +216,13 @@ static void read_errors(struct health *h, uint32_t slot, int64_t at)
             hole(p, at);
         if (v[TELE_XMIT_WAIT] != p->last_wait || (p->link && p->link->held[health_end(p->link, slot)] > 0))
             held_read(h, slot, v[TELE_XMIT_WAIT] - p->last_wait, t0, at);
+    }
+    if (t->port[slot].resets != p->resets)
+        p->reset_seen = at;
+    if (t->have[slot] & BIT(TELE_LINK_DOWNED)) {
+        if (p->downs_at == 0 || t->port[slot].lost_at > t0)
+            p->downs_from = at;
+        p->downs_at = at;
     }
     p->last_wait = v[TELE_XMIT_WAIT];
     p->resets = t->port[slot].resets;

@@ -112,10 +112,10 @@ static bool readable(const struct health *h, uint32_t slot)
             h->t->value[(uint64_t)slot * TELE_COUNTERS + TELE_LINK_DOWNED]);
 }
 
-// Whether the end has been read since, so that what it has not counted it will not count.
-static bool read_since(const struct health *h, uint32_t slot, int64_t at)
+// Whether the end's downs have been read since, so that what it has not counted it will not count.
+static bool counts_known_to(const struct health *h, uint32_t slot, int64_t at)
 {
-    return slot != TELE_SLOT_NONE && h->port[slot].at_errors >= at + SLACK;
+    return slot != TELE_SLOT_NONE && h->port[slot].downs_at != 0 && h->port[slot].downs_at >= at + SLACK;
 }
 
 // Episodes that lie in a time.
@@ -165,26 +165,74 @@ static bool count_all(const struct health *h, struct health_link *l, uint32_t n,
     return true;
 }
 
-static void both_counted(const struct health *h, struct health_link *l, unsigned i, unsigned k)
+// Counts of both ends that overlap, and what overlaps these: the ends are not read at the same times, so one
+// count of the one may be two of the other.
+struct cluster {
+    int64_t t0, t1, first; // first: when the first end had counted all of its part
+    uint32_t n[2];
+    unsigned entries;
+    uint32_t in[2]; // bit i: pending[end][i] belongs to it
+};
+
+static bool cluster_grow(const struct health_link *l, struct cluster *c)
 {
-    const struct health_pending a = l->downs->pending[0][i], b = l->downs->pending[1][k];
-    int64_t t0 = a.t0 < b.t0 ? a.t0 : b.t0, t1 = a.t1 > b.t1 ? a.t1 : b.t1;
-    if (!count_all(h, l, a.n < b.n ? a.n : b.n, t0, t1, a.t1 < b.t1 ? a.t1 : b.t1, false))
-        return;
-    drop(l->downs->pending[0], &l->downs->num_pending[0], i);
-    drop(l->downs->pending[1], &l->downs->num_pending[1], k);
+    bool grown = false;
+    for (int e = 0; e < 2; e++)
+        for (unsigned i = 0; i < l->downs->num_pending[e]; i++) {
+            const struct health_pending *p = &l->downs->pending[e][i];
+            if (c->in[e] >> i & 1 || !overlap(c->t0, c->t1, p->t0, p->t1))
+                continue;
+            c->in[e] |= 1u << i;
+            c->n[e] += p->n;
+            c->entries++;
+            c->t0 = p->t0 < c->t0 ? p->t0 : c->t0;
+            c->t1 = p->t1 > c->t1 ? p->t1 : c->t1;
+            grown = true;
+        }
+    return grown;
 }
 
+static struct cluster cluster_of(const struct health_link *l, int e, unsigned i)
+{
+    const struct health_pending *p = &l->downs->pending[e][i];
+    struct cluster c = {.t0 = p->t0, .t1 = p->t1, .first = INT64_MAX};
+    while (cluster_grow(l, &c))
+        ;
+    for (int end = 0; end < 2; end++) {
+        int64_t last = INT64_MIN;
+        for (unsigned k = 0; k < l->downs->num_pending[end]; k++)
+            if (c.in[end] >> k & 1)
+                last = l->downs->pending[end][k].t1;
+        c.first = last < c.first ? last : c.first;
+    }
+    return c;
+}
+
+static void cluster_drop(struct health_link *l, const struct cluster *c)
+{
+    for (int e = 0; e < 2; e++)
+        for (unsigned i = l->downs->num_pending[e]; i-- > 0;)
+            if (c->in[e] >> i & 1)
+                drop(l->downs->pending[e], &l->downs->num_pending[e], i);
+}
+
+// Where they have not counted the same, one of them may yet: until it was read, for a time.
+static bool may_grow(const struct health *h, const struct health_link *l, const struct cluster *c)
+{
+    return c->n[0] != c->n[1] && c->entries < HEALTH_PENDING && h->now - c->t1 < PATIENCE &&
+           !(counts_known_to(h, l->slot[0], c->t1) && counts_known_to(h, l->slot[1], c->t1));
+}
+
+// What one has counted beyond the other is not said of anybody: which of the downs it was is not known.
 static bool join_both(struct health *h, struct health_link *l)
 {
     for (unsigned i = 0; i < l->downs->num_pending[0]; i++) {
-        for (unsigned k = 0; k < l->downs->num_pending[1]; k++) {
-            const struct health_pending *a = &l->downs->pending[0][i], *b = &l->downs->pending[1][k];
-            if (overlap(a->t0, a->t1, b->t0, b->t1)) {
-                uint8_t before = l->downs->num_pending[0];
-                both_counted(h, l, i, k);
-                return l->downs->num_pending[0] != before;
-            }
+        struct cluster c = cluster_of(l, 0, i);
+        if (!c.in[1] || may_grow(h, l, &c))
+            continue;
+        if (count_all(h, l, c.n[0] < c.n[1] ? c.n[0] : c.n[1], c.t0, c.t1, c.first, false)) {
+            cluster_drop(l, &c);
+            return true;
         }
     }
     return false;
@@ -194,37 +242,37 @@ static void rebooted(struct health *h, struct health_link *l, int e, const struc
 {
     char name[160], reason[300];
     uint32_t far = l->slot[!e];
+    bool anew = h->port[far].reset_seen > p->t0;
     snprintf(reason, sizeof(reason), "%s alone has counted the link down (%u): the far end %s",
              health_end_name(h, l->slot[e], name, sizeof(name)), p->n,
-             far != TELE_SLOT_NONE && h->port[far].resets ? "began anew" : "was switched off or began anew");
+             anew ? "began anew, or its counters were cleared" : "was switched off");
     h->sink.raise(h->sink.arg, "L04", l->slot[0], ALARM_INFO, reason, "{}");
     h->sink.clear(h->sink.arg, "L04", l->slot[0]);
 }
 
-// Both have counted it, and it is not decided since it still lasts.
+// Both have counted it, and it is not decided yet.
 static bool both_wait(const struct health_link *l, int e, unsigned i)
 {
-    const struct health_pending *p = &l->downs->pending[e][i], *q = l->downs->pending[!e];
-    for (unsigned k = 0; k < l->downs->num_pending[!e]; k++)
-        if (overlap(p->t0, p->t1, q[k].t0, q[k].t1))
-            return true;
-    return false;
+    struct cluster c = cluster_of(l, e, i);
+    return c.in[!e] != 0;
 }
 
-// One end has counted what the other has not: true when it is decided.
+// One end has counted what the other has not: true when it is decided. That the other has not is known only
+// when it was read before and after.
 static bool one_counted(struct health *h, struct health_link *l, int e, unsigned i)
 {
     struct health_pending *p = &l->downs->pending[e][i];
+    uint32_t far = l->slot[!e];
     if (both_wait(l, e, i))
         return false;
-    if (read_since(h, l->slot[!e], p->t1)) {
+    bool known = counts_known_to(h, far, p->t1);
+    if (known && h->port[far].downs_from <= p->t0) {
         rebooted(h, l, e, p);
         drop_episodes(l, p->t0, p->t1);
     } else {
         int64_t from = p->t1 > h->port[l->slot[e]].up_at ? p->t1 : h->port[l->slot[e]].up_at;
-        bool ever = readable(h, l->slot[!e]);
-        if (l->down_since || (ever && h->now - from < PATIENCE) ||
-            !count_all(h, l, p->n, p->t0, p->t1, p->t1, true))
+        bool wait = !known && readable(h, far) && h->now - from < PATIENCE;
+        if (l->down_since || wait || !count_all(h, l, p->n, p->t0, p->t1, p->t1, true))
             return false;
     }
     drop(l->downs->pending[e], &l->downs->num_pending[e], i);
@@ -245,7 +293,7 @@ static void episode_alone(struct health *h, struct health_link *l, unsigned i)
         drop_episode(l, i);
         return;
     }
-    bool read = (!a || read_since(h, l->slot[0], e.up)) && (!b || read_since(h, l->slot[1], e.up));
+    bool read = (!a || counts_known_to(h, l->slot[0], e.up)) && (!b || counts_known_to(h, l->slot[1], e.up));
     bool waits = false;
     for (int end = 0; end < 2; end++)
         for (unsigned k = 0; k < l->downs->num_pending[end]; k++)
@@ -398,9 +446,9 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
     f->level = 0;
     f->severity = trains || strong >= (uint32_t)rule->level[0].limit ? ALARM_MAJOR : ALARM_MINOR;
     span_text(h->now - first, span, sizeof(span));
-    char ends[64] = "counted by both ends";
+    char ends[80] = "counted by both ends";
     if (weak)
-        snprintf(ends, sizeof(ends), "%u of them counted by one end alone", weak);
+        snprintf(ends, sizeof(ends), "%u of them counted by one end alone, cause unknown", weak);
     if (flaps)
         snprintf(f->reason, sizeof(f->reason), "%u drops in %s, %s; limit %.0f in 12 h", strong + weak, span,
                  ends, rule->level[0].limit);

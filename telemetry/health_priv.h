@@ -155,6 +155,8 @@ struct health_port {
     uint64_t seen;               // bit c: counter c was read once
     int64_t at_errors, at_speed; // last readings; 0: none
     int64_t from;                // first reading of errors
+    int64_t downs_from, downs_at; // LinkDowned is known without a gap since then, and was read last; 0: never
+    int64_t reset_seen;           // a reading has found counters cleared last; 0: never
     int64_t every;               // between the last two
     struct health_link *link;    // both ends have it; NULL: nothing to say
     uint32_t mate;               // the far end's slot, when it was seen last

@@ -50,6 +50,8 @@ struct tele_port {
     int64_t unread_since; // loop time; while unread
     uint32_t resets;      // times that counters were found cleared (by others, by a reboot)
     int64_t reset_at;     // loop time of the last one; 0 = never
+    int64_t lost_at;      // loop time of the last reading of errors that does not say what was counted since
+                          // the one before; 0 = never
 };
 
 struct tele_table {

@@ -269,6 +269,76 @@ BED(reboots, 2, 400000)
     assert_int_equal(view(b, 2).state, HEALTH_HEALTHY);
 }
 
+// Down twice before the adapter can be read: what it then has counted is of both.
+BED(twice_before_the_far_end_is_read, 1, 400000)
+{
+    told_up(b);
+    b->unread[1] = 1;
+    for (int i = 0; i < 2; i++) {
+        health_link(b->h, 0, false, b->now + S);
+        add(b, 0, TELE_LINK_DOWNED, 1);
+        add(b, 1, TELE_LINK_DOWNED, 1);
+        pass(b, 40 * S);
+        health_link(b->h, 0, true, b->now);
+        pass(b, 30 * S);
+    }
+    b->unread[1] = 0;
+    pass(b, 20 * MIN);
+    assert_int_equal(raised(b, "L04") + raised(b, "L02"), 0);
+    flap(b, 0, 40 * S, 3);
+    pass(b, MIN);
+    assert_int_equal(raised(b, "L04"), 0);
+    assert_int_equal(stands(b, "L02"), ALARM_MAJOR);
+    assert_non_null(strstr(reason(b, "L02"), "3 drops"));
+}
+
+// The adapter is read between the two, the switch's second count is there before its own.
+BED(read_between_two, 1, 400000)
+{
+    told_up(b);
+    for (int i = 0; i < 3; i++) {
+        b->unread[1] = 1;
+        health_link(b->h, 0, false, b->now + S);
+        add(b, 0, TELE_LINK_DOWNED, 1);
+        add(b, 1, TELE_LINK_DOWNED, 1);
+        pass(b, 30 * S);
+        health_link(b->h, 0, true, b->now);
+        b->unread[1] = 0;
+        pass(b, 10 * S);
+    }
+    pass(b, 20 * MIN);
+    assert_int_equal(raised(b, "L04"), 0);
+    assert_int_equal(stands(b, "L02"), ALARM_MAJOR);
+}
+
+// An end that was not read before the down, or whose counter cannot be followed over it, does not say that it
+// has not counted: the cause is not known.
+BED(far_end_read_only_after, 2, 400000)
+{
+    b->unread[1] = 1;
+    told_up(b);
+    for (int i = 0; i < 3; i++) {
+        for (uint32_t s = 0; s < 4; s += 2) {
+            health_link(b->h, s, false, b->now + S);
+            add(b, s, TELE_LINK_DOWNED, 1);
+        }
+        b->unread[1] = b->unread[3] = 1;
+        pass(b, 40 * S);
+        b->unread[1] = b->unread[3] = 0;
+        b->t.port[3].lost_at = b->now + S; // it is asked by another attribute now
+        if (i > 0)
+            b->t.port[1].lost_at = b->now + S;
+        for (uint32_t s = 0; s < 4; s += 2)
+            health_link(b->h, s, true, b->now);
+        pass(b, 20 * MIN);
+    }
+    assert_int_equal(raised(b, "L04"), 0);
+    for (uint32_t s = 0; s < 4; s++)
+        assert_int_equal(view(b, s).state, HEALTH_FLAPPING);
+    assert_int_equal(stands(b, "L02"), ALARM_MINOR);
+    assert_non_null(strstr(reason(b, "L02"), "cause unknown"));
+}
+
 // A switch's end that is rebooted: the host's counts.
 BED(reboot_of_the_lower_end, 1, 400000)
 {
@@ -457,6 +527,9 @@ int main(void)
         cmocka_unit_test(read_while_it_lasts),
         cmocka_unit_test(many_downs_at_once),
         cmocka_unit_test(reboots),
+        cmocka_unit_test(twice_before_the_far_end_is_read),
+        cmocka_unit_test(read_between_two),
+        cmocka_unit_test(far_end_read_only_after),
         cmocka_unit_test(reboot_of_the_lower_end),
         cmocka_unit_test(disabled_by_hand),
         cmocka_unit_test(one_end_can_be_read),
