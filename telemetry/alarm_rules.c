@@ -180,6 +180,30 @@ const struct alarm_rule alarm_rules[] = {
      .source = "PDR",
      .clear_after_ns = 10 * MIN,
      .own_clear = true},
+    {.id = "L17",
+     .name = "module-fault",
+     .title = "module fault or optical power",
+     .severity = "major",
+     .raised = "the module says that it has failed; or its optical power is outside its own limits of alarm",
+     .cleared = "inside, or well again, for 10 min",
+     .advice = "too little received: clean and reseat both ends of the fibre, then replace the module that "
+               "sends. Sent, or a fault: replace this module",
+     .source = "UFM 394, SONiC TRANSCEIVER_DOM_SENSOR",
+     .clear_after_ns = 10 * MIN,
+     .own_clear = true},
+    // --- devices ---
+    {.id = "L18",
+     .name = "device-health",
+     .title = "switch hot, fan or power supply failed",
+     .severity = "minor; critical",
+     .raised = "the switch's ASIC is above 80 C; above 90 C, or a fan or a power supply has failed",
+     .cleared = "5 C below that; all that had failed works",
+     .advice = "a fan or power supply: replace it, and take the traffic off first where the switch may go "
+               "down with it: weft node drain NODE --dry-run. Hot: airflow, filters, the room; other "
+               "switches of the rack",
+     .source = "SckyzO/infiniband_exporter",
+     .clear_after_ns = 0,
+     .own_clear = true},
     // --- congestion ---
     {.id = "C01",
      .name = "bandwidth-lost",

@@ -387,6 +387,11 @@ void health_forget(struct health *h, uint32_t slot)
         p->seen = 0;
         p->told = p->seen_up = p->up = false;
         p->up_at = p->down_at = 0;
+        p->celsius10 = 0; // what was read was of the old cable: only what is read later counts
+        for (int i = 0; i < 7; i++)
+            p->coldest[i] = INT16_MIN;
+        p->optics = (struct tele_optics){0};
+        p->optics_bad_at = 0;
     }
 }
 
@@ -586,6 +591,7 @@ void health_view(const struct health *h, const struct tele_table *t, uint32_t sl
         if (j.why == STANDS || !ret->why[0])
             snprintf(ret->why, sizeof(ret->why), "%s%s", l->verdict[r].reason ? l->verdict[r].reason : "",
                      health_rules[r].kind == KIND_DOWN && !l->down_since ? "; up again" : "");
+        health_module_age(h, l, r, ret->why, sizeof(ret->why));
     }
     add_ratios(h, slot, ret);
     if (mate != TELE_SLOT_NONE)

@@ -20,12 +20,14 @@
 //     health.c         feeding, links, states        health_series.c  what was counted when
 //     health_rules.c   limits                        health_down.c    downs of both ends, flaps, reboots
 //     health_judge.c   rules, verdicts               health_raw.c     bit errors before FEC
+//     health_module.c  modules: temperature, light
 //
 // Loop thread; a feed costs below 1 us a port and counter that has moved.
 #ifndef WEFT_TELEMETRY_HEALTH_H
 #define WEFT_TELEMETRY_HEALTH_H
 
 #include "telemetry/alarm.h"
+#include "telemetry/module.h"
 #include "telemetry/table.h"
 
 struct health;
@@ -55,13 +57,15 @@ void health_free(struct health *h);
 // After each sweep; also after a fast one of errors only. now: loop time.
 void health_feed(struct health *h, const struct tele_table *t, int64_t now);
 // What is known from elsewhere: a link of the blueprint that is (not) up (the subnet manager knows at once),
-// a module's temperature in degrees C (NAN: no source).
+// a module's temperature in degrees C (NAN: no source), what it says against itself (NULL: no source). at: when
+// that was read, which may be long ago; the same again, or what is older than what is known, changes nothing.
 // By either slot, also again and again. Links that are never told go by the table's `up`, once they were up.
 void health_link(struct health *h, uint32_t slot, bool up, int64_t now);
 // The two are meant to be one link: of one that has not been up since the start the table does not say so. No
 // effect where an end has been seen with a peer.
 void health_pair(struct health *h, uint32_t a, uint32_t b);
-void health_module(struct health *h, uint32_t slot, double celsius, int64_t now);
+void health_module(struct health *h, uint32_t slot, double celsius, int64_t at);
+void health_optics(struct health *h, uint32_t slot, const struct tele_optics *o, int64_t at);
 // The link is meant to be there no more, or another cable is known to be in its place: all that was known of
 // it goes, what stands is cleared.
 void health_forget(struct health *h, uint32_t slot);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of counts, temperature, speed and waits, and what becomes of a look at any rule: a verdict that
+// The rules of counts, speed and waits, and what becomes of a look at any rule: a verdict that
 // stays until the rule's time has passed without anything that speaks against it.
 #include <math.h>
 #include <stdio.h>
@@ -153,69 +153,6 @@ static void sustained_judge(struct health *h, struct health_link *l, const struc
                  "{\"end\":\"" GUID_FMT "/%u\",\"counted\":%.0f,\"window_seconds\":600}",
                  GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num, sum);
     }
-}
-
-// --- module temperature ---
-
-static void hot_judge(struct health *h, struct health_link *l, struct health_finding *f)
-{
-    const struct health_rule *rule = &health_rules[RULE_L16];
-    for (int e = 0; e < 2; e++) {
-        uint32_t slot = l->slot[e];
-        const struct health_port *p = slot != TELE_SLOT_NONE ? &h->port[slot] : NULL;
-        if (!p || p->hot_at == 0)
-            continue;
-        double now = p->celsius10 / 10.0, coldest = now;
-        for (int i = 0; i < 7; i++)
-            if (p->coldest[i] != INT16_MIN && p->coldest[i] / 10.0 < coldest)
-                coldest = p->coldest[i] / 10.0;
-        int level = now - coldest > rule->level[1].limit ? 1 : now > rule->level[0].limit ? 0 : -1;
-        f->seen_to = p->hot_at < f->seen_to ? p->hot_at : f->seen_to;
-        if (now >= rule->level[0].limit - 3)
-            health_bad(f, 0, p->hot_at);
-        if (level == 1)
-            health_bad(f, 1, p->hot_at);
-        if (level < 0 || level < f->level)
-            continue;
-        char name[160];
-        f->level = level;
-        f->severity = rule->level[level].severity;
-        health_end_name(h, slot, name, sizeof(name));
-        if (level == 1)
-            snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, %.1f C an hour ago or less", now,
-                     name, coldest);
-        else
-            snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, limit %.0f", now, name,
-                     rule->level[0].limit);
-        snprintf(f->evidence, sizeof(f->evidence), "{\"celsius\":%.1f,\"coldest_hour\":%.1f}", now, coldest);
-    }
-}
-
-void health_module(struct health *h, uint32_t slot, double celsius, int64_t now)
-{
-    if (slot >= h->num)
-        return;
-    struct health_port *p = &h->port[slot];
-    int64_t unit = now / (10 * HEALTH_MIN);
-    if (isnan(celsius) || celsius < -200 || celsius > 1000) {
-        p->hot_at = 0;
-        for (int i = 0; i < 7; i++)
-            p->coldest[i] = INT16_MIN;
-        return;
-    }
-    p->celsius10 = (int16_t)lround(celsius * 10);
-    bool follows = p->hot_at && unit - p->cold_unit < 7;
-    for (int64_t u = follows ? p->cold_unit + 1 : unit; u <= (follows ? unit : unit + 6); u++)
-        p->coldest[u % 7] = INT16_MIN;
-    p->cold_unit = unit;
-    int16_t *c = &p->coldest[unit % 7];
-    if (*c == INT16_MIN || p->celsius10 < *c)
-        *c = p->celsius10;
-    p->hot_at = now > 0 ? now : 1;
-    for (int i = 0; i < 7; i++)
-        if (p->coldest[i] != INT16_MIN &&
-            (p->celsius10 - p->coldest[i] > 100 || p->celsius10 > health_rules[RULE_L16].level[0].limit * 10))
-            health_wake(health_link_get(h, slot), RULE_L16);
 }
 
 // --- waits ---
@@ -449,6 +386,8 @@ static bool idle(const struct health *h, const struct health_link *l, const stru
         return !a->raw_over && !b->raw_over;
     case KIND_HOT:
         return !a->hot_at && !b->hot_at;
+    case KIND_OPTICS:
+        return !health_optics_bad(a) && !health_optics_bad(b);
     case KIND_HELD:
         return !l->held_since[0][0] && !l->held_since[1][0];
     }
@@ -482,6 +421,9 @@ static void judge(struct health *h, struct health_link *l, enum health_rule_inde
         break;
     case KIND_HOT:
         hot_judge(h, l, f);
+        break;
+    case KIND_OPTICS:
+        optics_judge(h, l, f);
         break;
     case KIND_HELD:
         held_judge(h, l, f);

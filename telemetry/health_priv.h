@@ -50,6 +50,7 @@ enum health_kind {
     KIND_RAW_RISE, // raw bit error ratio `limit` times its median, and above `floor`
     KIND_RAW_HIGH, // above `limit`
     KIND_HOT,
+    KIND_OPTICS, // a module has failed, or is outside its own limits
     KIND_HELD, // held for `limit` of the time, all of `window`
 };
 #define HEALTH_LEVELS 2
@@ -87,6 +88,7 @@ enum health_rule_index {
     RULE_L14,
     RULE_L15,
     RULE_L16,
+    RULE_L17,
     RULE_C01,
     HEALTH_RULES
 };
@@ -183,6 +185,8 @@ struct health_port {
     int16_t coldest[7]; // by ten minutes
     int64_t cold_unit;
     int64_t hot_at;      // of the last reading; 0: none
+    struct tele_optics optics;        // at optics_at
+    int64_t optics_at, optics_bad_at; // of the last reading, 0: none; to when it was bad, 0: it was not
     uint8_t history[96]; // by quarter of an hour: code of the ratio, 0 = none
 };
 
@@ -238,6 +242,17 @@ void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, i
 void raw_blind(struct health *h, uint32_t slot); // corrected symbols are not counted any more
 double raw_ratio(const struct health_port *p);   // of the last 5 to 10 min; NAN
 void raw_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f);
+
+// health_module.c
+void hot_judge(struct health *h, struct health_link *l, struct health_finding *f);
+void optics_judge(struct health *h, struct health_link *l, struct health_finding *f);
+// Adds how old the reading is that rule r goes by, when it is old.
+void health_module_age(const struct health *h, const struct health_link *l, enum health_rule_index r,
+                       char *why, size_t size);
+static inline bool health_optics_bad(const struct health_port *p)
+{
+    return p->optics_at && (p->optics.fault || p->optics.lane > 0);
+}
 
 // health_judge.c
 void judge_link(struct health *h, struct health_link *l);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits that links are judged by. Where they come from: the rows of the same id in alarm_rules.c.
+// Limits that links are judged by, and devices (L18). Where they come from: the rows of the same id in
+// alarm_rules.c.
+#include "telemetry/device.h"
 #include "telemetry/health_priv.h"
 
 #define MIN HEALTH_MIN
@@ -116,6 +118,12 @@ const struct health_rule health_rules[HEALTH_RULES] = {
                             {ALARM_MAJOR, HEALTH_DEGRADED, HOUR, 10}},
                   .clear_ns = 10 * MIN,
                   .what = "module"},
+    [RULE_L17] = {.id = "L17",
+                  .kind = KIND_OPTICS,
+                  .signal = SIGNAL_NONE,
+                  .level = {{ALARM_MAJOR, HEALTH_DEGRADED, HEALTH_S, 0}},
+                  .clear_ns = 10 * MIN,
+                  .what = "module"},
     [RULE_C01] = {.id = "C01",
                   .kind = KIND_HELD,
                   .signal = SIGNAL_NONE,
@@ -125,3 +133,6 @@ const struct health_rule health_rules[HEALTH_RULES] = {
                   .clear_ns = 5 * MIN,
                   .what = "held"},
 };
+
+const struct device_limits device_limits = {
+    .celsius = {80, 90}, .severity = {ALARM_MINOR, ALARM_CRITICAL}, .clear_celsius = 5};

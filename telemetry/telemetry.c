@@ -56,6 +56,8 @@ struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, st
     loop_timer_init(&t->errors_timer, l, "telemetry", errors_tick, t);
     struct health_sink sink = {.arg = t, .raise = tell_health_raise, .clear = tell_health_clear};
     t->health = health_new(NULL, &sink);
+    t->devices =
+        devices_new(&(struct device_sink){.arg = t, .raise = tell_device_raise, .clear = tell_device_clear});
     t->congest = congest_new(NULL);
     keep_load(t);
     return t;
@@ -78,6 +80,7 @@ void tele_free(struct tele *t)
     keep_save(t, true);
     health_free(t->health);
     congest_free(t->congest);
+    devices_free(t->devices);
     tele_modules_free(t->modules);
     free(t->link);
     fabric_unref(t->table.fabric);
@@ -450,20 +453,69 @@ void tele_blueprint(struct tele *t, const struct fabric *known)
     t->links_due = true;
 }
 
+int64_t tele_modules_age(const struct tele *t, int64_t taken_ns)
+{
+    int64_t age = wall(t) - taken_ns;
+    return age > 0 ? age : 0;
+}
+
+// A reading is as old as its file, however often it is told.
+static void tell_module(struct tele *t, uint32_t slot, int64_t now)
+{
+    const struct tele_module *m = tele_module(t, slot);
+    struct tele_optics optics;
+    if (m == NULL && t->modules != NULL) // ibdiagnet could not read it: that is not well again
+        return;
+    if (m == NULL) {
+        health_module(t->health, slot, NAN, now);
+        health_optics(t->health, slot, NULL, now);
+        return;
+    }
+    int64_t age = tele_modules_age(t, m->taken_ns);
+    if (age > TELE_MODULES_OLD_NS)
+        return;
+    health_module(t->health, slot, m->celsius, now - age);
+    health_optics(t->health, slot, tele_module_optics(m, &optics) ? &optics : NULL, now - age);
+}
+
+// A node of the snapshot, or of what is meant to be there; NULL.
+static const struct node *node_of(const struct tele *t, uint64_t guid)
+{
+    const struct node *n = t->table.fabric != NULL ? fabric_by_guid(t->table.fabric, guid) : NULL;
+    return n == NULL && t->known != NULL ? fabric_by_guid(t->known, guid) : n;
+}
+
+static void tell_devices(struct tele *t, int64_t now)
+{
+    uint64_t *guid;
+    uint32_t standing = devices_standing(t->devices, &guid);
+    for (uint32_t i = 0; i < standing; i++)
+        if (t->modules == NULL || node_of(t, guid[i]) == NULL)
+            devices_forget(t->devices, guid[i]);
+    free(guid);
+    for (uint32_t i = 0; t->modules != NULL && i < tele_devices_num(t->modules); i++) {
+        const struct tele_device *d = tele_device_at(t->modules, i);
+        const struct node *n = node_of(t, d->guid);
+        int64_t age = tele_modules_age(t, d->taken_ns);
+        if (n != NULL && age <= TELE_MODULES_OLD_NS)
+            devices_feed(t->devices, d, n->type == NODE_SWITCH, now - age);
+    }
+}
+
 static void tell_modules(struct tele *t)
 {
     int64_t now = loop_now(t->loop).ns;
-    for (uint32_t i = 0; i < t->table.num; i++) {
-        const struct tele_module *m = tele_module(t, i);
-        health_module(t->health, i, m ? m->celsius : NAN, now);
-    }
+    tell_devices(t, now);
+    for (uint32_t i = 0; i < t->table.num; i++)
+        tell_module(t, i, now);
 }
 
 void tele_set_modules(struct tele *t, struct tele_modules *m)
 {
-    tele_modules_free(t->modules);
+    struct tele_modules *old = t->modules;
     t->modules = m;
     tell_modules(t);
+    tele_modules_free(old);
 }
 
 static void begin(struct tele *t)
@@ -567,6 +619,21 @@ const struct tele_module *tele_module(const struct tele *t, uint32_t slot)
     if (m == NULL && t->table.fabric != NULL && p->port != ID_NONE)
         m = tele_modules_find(t->modules, t->table.fabric->port[p->port].guid, p->num); // named by PortGUID
     return m;
+}
+
+const struct tele_device *tele_device(const struct tele *t, uint64_t guid)
+{
+    return t->modules != NULL ? tele_device_find(t->modules, guid) : NULL;
+}
+
+struct tele_modules *tele_modules_of(const struct tele *t)
+{
+    return t->modules;
+}
+
+const struct devices *tele_devices(const struct tele *t)
+{
+    return t->devices;
 }
 
 uint64_t tele_saturated(const struct tele *t, uint32_t slot)

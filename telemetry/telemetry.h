@@ -8,6 +8,7 @@
 //   rate.c      rates, use, waits, bit errors         congest.c   trees of waiting ports
 //   health.c    rules and states of links             alarm.c     the list of alarms (one for all fabrics)
 //   isolate.c   which links to keep traffic off       remote_write.c, notify.c   to others
+//   module.c    what ibdiagnet has seen               device.c   fans, power supplies, ASICs
 //
 // A sweep reads every port once in `interval`; at its end `swept` is called, then congestion, health and the
 // store are fed. Loop thread. It knows the subnet manager only by the snapshots it is given.
@@ -20,11 +21,13 @@
 #include "mad/engine.h"
 #include "telemetry/alarm.h"
 #include "telemetry/congest.h"
+#include "telemetry/device.h"
 #include "telemetry/health.h"
 #include "telemetry/table.h"
 
 struct pool;
 struct tele;
+struct tele_device;  // module.h
 struct tele_module;  // module.h
 struct tele_modules; // module.h
 
@@ -57,7 +60,9 @@ void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tab
 // What is meant to be there (a reference is taken; NULL: not known): names of what is away, and links that
 // should be up. Before tele_fabric() when both are new.
 void tele_blueprint(struct tele *t, const struct fabric *known);
-// What of cables and modules is known from elsewhere, from now on; NULL: nothing. Takes it.
+// What of cables, modules and devices is known from elsewhere, from now on; NULL: nothing. Takes it. What is
+// older than a day is shown, and says nothing of how anything is now.
+#define TELE_MODULES_OLD_NS (24 * 3600 * MONO_S)
 void tele_set_modules(struct tele *t, struct tele_modules *m);
 const struct tele_table *tele_table(const struct tele *t);
 const struct congest *tele_congest(const struct tele *t);
@@ -79,6 +84,10 @@ void tele_vl_wait(struct tele *t, uint64_t node_guid, uint8_t port, tele_vl_wait
 
 // What the performance agent cannot say, of a file of ibdiagnet; NULL: no source for this slot.
 const struct tele_module *tele_module(const struct tele *t, uint32_t slot);
+const struct tele_device *tele_device(const struct tele *t, uint64_t guid); // the same; NULL: no source
+struct tele_modules *tele_modules_of(const struct tele *t);                 // all of it; NULL; borrowed
+const struct devices *tele_devices(const struct tele *t);                   // what is wrong with them
+int64_t tele_modules_age(const struct tele *t, int64_t taken_ns);           // ns; 0 at least
 
 struct tele_status {
     uint64_t sweeps, late;        // finished; begun later than they should

@@ -7,7 +7,7 @@
 //   answers.c     requests and answers on the wire
 //   keep.c        what outlives a restart
 //   tell.c        what was found becomes alarms
-//   module.c      cables and modules from ibdiagnet's files
+//   module.c      cables, modules and devices from ibdiagnet's files
 //
 // An agent is what answers at one LID: a switch for all its ports, an adapter for one. A round reads its
 // ports one after the other in up to per_device lanes; a lane asks for the attributes of one port in turn, so
@@ -119,6 +119,7 @@ struct tele {
     struct health *health;
     struct congest *congest;
     struct tele_modules *modules; // NULL: no source
+    struct devices *devices;
 
     struct agent *agent;
     uint32_t num_agents, room_agents;
@@ -221,6 +222,9 @@ uint64_t ask_counters(enum ask k); // that the attribute may have
 void tell_health_raise(void *arg, const char *rule, uint32_t slot, enum alarm_severity s, const char *reason,
                        const char *evidence);
 void tell_health_clear(void *arg, const char *rule, uint32_t slot);
+void tell_device_raise(void *arg, uint64_t guid, enum alarm_severity s, const char *reason,
+                       const char *evidence);
+void tell_device_clear(void *arg, uint64_t guid);
 void tell_sweep(struct tele *t);
 uint32_t tell_peer(const struct tele *t, uint32_t slot); // as far as is known; TELE_SLOT_NONE
 

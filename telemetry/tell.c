@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/guid.h"
 #include "telemetry/module.h"
 
 #define GROUP_SIZE 48
@@ -150,6 +151,41 @@ void tell_health_clear(void *arg, const char *rule, uint32_t slot)
         return;
     snprintf(subject, sizeof(subject), "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
     alarm_clear(t->alarms, t->fabric, rule, subject);
+}
+
+// --- devices ---
+
+void tell_device_raise(void *arg, uint64_t guid, enum alarm_severity s, const char *reason,
+                       const char *evidence)
+{
+    struct tele *t = arg;
+    const struct fabric *f = t->table.fabric;
+    const struct node *n = f != NULL ? fabric_by_guid(f, guid) : NULL;
+    char subject[GUID_STR_SIZE], name[140];
+    if (t->alarms == NULL)
+        return;
+    if (n == NULL && t->known != NULL)
+        n = fabric_by_guid(f = t->known, guid);
+    guid_str(guid, subject);
+    snprintf(name, sizeof(name), "%s", subject);
+    if (n != NULL)
+        fabric_node_name(f, n, name, sizeof(name));
+    alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
+                                                  .rule = "L18",
+                                                  .subject = subject,
+                                                  .severity = s,
+                                                  .place = name,
+                                                  .reason = reason,
+                                                  .evidence = evidence,
+                                                  .node_guid = {guid}});
+}
+
+void tell_device_clear(void *arg, uint64_t guid)
+{
+    struct tele *t = arg;
+    char subject[GUID_STR_SIZE];
+    if (t->alarms != NULL)
+        alarm_clear(t->alarms, t->fabric, "L18", guid_str(guid, subject));
 }
 
 // --- congestion ---

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of modules: temperature (L16), what a module says against itself (L17). Readings come from
+// elsewhere and seldom, with the time that they were taken at: nothing stands or clears on one that is not
+// there, and what stands says how old it is.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/guid.h"
+#include "telemetry/health_priv.h"
+
+#define OLD HEALTH_HOUR // from then on the age is said
+
+// --- temperature ---
+
+void hot_judge(struct health *h, struct health_link *l, struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[RULE_L16];
+    for (int e = 0; e < 2; e++) {
+        uint32_t slot = l->slot[e];
+        const struct health_port *p = slot != TELE_SLOT_NONE ? &h->port[slot] : NULL;
+        if (!p || p->hot_at == 0)
+            continue;
+        double now = p->celsius10 / 10.0, coldest = now;
+        for (int i = 0; i < 7; i++)
+            if (p->coldest[i] != INT16_MIN && p->coldest[i] / 10.0 < coldest)
+                coldest = p->coldest[i] / 10.0;
+        int level = now - coldest > rule->level[1].limit ? 1 : now > rule->level[0].limit ? 0 : -1;
+        f->seen_to = p->hot_at < f->seen_to ? p->hot_at : f->seen_to;
+        if (now >= rule->level[0].limit - 3)
+            health_bad(f, 0, p->hot_at);
+        if (level == 1)
+            health_bad(f, 1, p->hot_at);
+        if (level < 0 || level < f->level)
+            continue;
+        char name[160];
+        f->level = level;
+        f->severity = rule->level[level].severity;
+        health_end_name(h, slot, name, sizeof(name));
+        if (level == 1)
+            snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, %.1f C an hour ago or less", now,
+                     name, coldest);
+        else
+            snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, limit %.0f", now, name,
+                     rule->level[0].limit);
+        snprintf(f->evidence, sizeof(f->evidence), "{\"celsius\":%.1f,\"coldest_hour\":%.1f}", now, coldest);
+    }
+}
+
+void health_module(struct health *h, uint32_t slot, double celsius, int64_t at)
+{
+    if (slot >= h->num)
+        return;
+    struct health_port *p = &h->port[slot];
+    at = at > 0 ? at : 1;
+    int64_t unit = at / (10 * HEALTH_MIN);
+    if (isnan(celsius) || celsius < -200 || celsius > 1000) {
+        p->hot_at = 0;
+        for (int i = 0; i < 7; i++)
+            p->coldest[i] = INT16_MIN;
+        return;
+    }
+    if (at <= p->hot_at) // read already, or an older file in the place of a younger one
+        return;
+    p->celsius10 = (int16_t)lround(celsius * 10);
+    bool follows = p->hot_at && unit - p->cold_unit < 7;
+    for (int64_t u = follows ? p->cold_unit + 1 : unit; u <= (follows ? unit : unit + 6); u++)
+        p->coldest[u % 7] = INT16_MIN;
+    p->cold_unit = unit;
+    int16_t *c = &p->coldest[unit % 7];
+    if (*c == INT16_MIN || p->celsius10 < *c)
+        *c = p->celsius10;
+    p->hot_at = at;
+    for (int i = 0; i < 7; i++)
+        if (p->coldest[i] != INT16_MIN &&
+            (p->celsius10 - p->coldest[i] > 100 || p->celsius10 > health_rules[RULE_L16].level[0].limit * 10))
+            health_wake(health_link_get(h, slot), RULE_L16);
+}
+
+// --- what it says against itself ---
+
+static void optics_text(const struct health *h, uint32_t slot, const struct tele_optics *o,
+                        struct health_finding *f)
+{
+    const struct tele_port *t = &h->t->port[slot];
+    char name[160];
+    health_end_name(h, slot, name, sizeof(name));
+    if (o->fault)
+        snprintf(f->reason, sizeof(f->reason), "the module at %s says that it has failed", name);
+    else
+        snprintf(f->reason, sizeof(f->reason), "%.1f dBm %s on lane %u at %s, the module's own limit %.1f",
+                 (double)o->dbm, o->rx ? "received" : "sent", o->lane, name, (double)o->limit);
+    int n = snprintf(f->evidence, sizeof(f->evidence), "{\"end\":\"" GUID_FMT "/%u\",\"fault\":%s",
+                     GUID_ARG(t->node_guid), t->num, o->fault ? "true" : "false");
+    if (o->lane > 0)
+        n += snprintf(f->evidence + n, sizeof(f->evidence) - (size_t)n,
+                      ",\"lane\":%u,\"received\":%s,\"dbm\":%.2f,\"limit_dbm\":%.2f", o->lane,
+                      o->rx ? "true" : "false", (double)o->dbm, (double)o->limit);
+    snprintf(f->evidence + n, sizeof(f->evidence) - (size_t)n, "}");
+}
+
+void optics_judge(struct health *h, struct health_link *l, struct health_finding *f)
+{
+    for (int e = 0; e < 2; e++) {
+        uint32_t slot = l->slot[e];
+        const struct health_port *p = slot != TELE_SLOT_NONE ? &h->port[slot] : NULL;
+        if (!p || p->optics_at == 0)
+            continue;
+        f->seen_to = p->optics_at < f->seen_to ? p->optics_at : f->seen_to;
+        if (p->optics_bad_at)
+            health_bad(f, 0, p->optics_bad_at);
+        if (!health_optics_bad(p) || (f->level == 0 && !p->optics.fault))
+            continue;
+        f->level = 0;
+        f->severity = health_rules[RULE_L17].level[0].severity;
+        optics_text(h, slot, &p->optics, f);
+    }
+}
+
+void health_optics(struct health *h, uint32_t slot, const struct tele_optics *o, int64_t at)
+{
+    if (slot >= h->num)
+        return;
+    struct health_port *p = &h->port[slot];
+    at = at > 0 ? at : 1;
+    if (o == NULL) {
+        p->optics_at = p->optics_bad_at = 0;
+        return;
+    }
+    if (at <= p->optics_at) // read already
+        return;
+    // What was before the first good reading is not known: it takes another one, and time between the two.
+    bool was_bad = health_optics_bad(p);
+    p->optics = *o;
+    p->optics_at = at;
+    if (was_bad || health_optics_bad(p))
+        p->optics_bad_at = at;
+    if (health_optics_bad(p))
+        health_wake(health_link_get(h, slot), RULE_L17);
+}
+
+void health_module_age(const struct health *h, const struct health_link *l, enum health_rule_index r,
+                       char *why, size_t size)
+{
+    int64_t at = 0;
+    size_t n = strlen(why);
+    for (int e = 0; e < 2; e++) {
+        const struct health_port *p = l->slot[e] != TELE_SLOT_NONE ? &h->port[l->slot[e]] : NULL;
+        int64_t one = !p ? 0 : r == RULE_L16 ? p->hot_at : r == RULE_L17 ? p->optics_at : 0;
+        at = one > at ? one : at;
+    }
+    if (at && h->now - at >= OLD)
+        snprintf(why + n, size - n, "; as it was %lld h ago, not read since",
+                 (long long)((h->now - at) / OLD));
+}
