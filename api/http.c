@@ -23,6 +23,7 @@ static void drive(struct listener *l)
     MHD_UNSIGNED_LONG_LONG ms;
     if (l->mhd == NULL)
         return;
+    loop_doing(l->api->c.loop, "http");
     MHD_run(l->mhd);
     if (MHD_get_timeout(l->mhd, &ms) == MHD_YES)
         loop_timer_after(&l->timer, (int64_t)ms * MONO_MS);
@@ -178,11 +179,13 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
     if (r->body_seen > r->body_max)
         return too_large(r);
     if (r->suspended != NULL) {
+        loop_doing(r->api->c.loop, request_name(r));
         later_answer(r);
         return send_answer(r);
     }
     r->method = method;
     resource_dispatch(r);
+    loop_doing(r->api->c.loop, "http");
     return r->suspended != NULL ? MHD_YES : send_answer(r);
 }
 

@@ -34,6 +34,7 @@ static void work(void *arg, struct par *par)
 static void prepare(void *arg)
 {
     struct later *l = arg;
+    loop_doing(l->api->c.loop, request_name(l->r));
     if (l->prepare(l))
         pool_submit(l->api->c.pool, &l->job);
     else

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/api_priv.h"
+#include "api/render_loop.h"
 #include "db/series.h"
 #include "lib/guid.h"
 #include "mad/mad.h"
@@ -109,6 +110,26 @@ static void loop_areas(struct own *o)
             else
                 put_count(o, s[i].slow);
         }
+    }
+}
+
+static void loop_longest_ones(struct own *o)
+{
+    static struct loop_long c[LOOP_ROWS_MAX]; // the loop's alone
+    struct loop_area_stats s[LOOP_AREAS_MAX];
+    size_t areas = loop_stats(o->a->c.loop, s, LOOP_AREAS_MAX);
+    size_t n = loop_longest(o->a->c.loop, c, LOOP_ROWS_MAX);
+
+    gauge(o, "weft_loop_longest_callback_seconds",
+          "The longest callback of the last minute or two, by area; 0: less than 1 ms");
+    for (size_t i = 0; i < areas && i < LOOP_AREAS_MAX; i++) {
+        int64_t ns = 0;
+        for (size_t k = 0; k < n && k < LOOP_ROWS_MAX; k++)
+            if (strcmp(c[k].area, s[i].area) == 0 && c[k].recent_ns > ns)
+                ns = c[k].recent_ns;
+        no_label(o);
+        label(o, "area", s[i].area);
+        put(o, mono_seconds(ns));
     }
 }
 
@@ -591,6 +612,7 @@ void metrics_own(struct metrics_page *p, struct api *a)
     struct own o = {.p = p, .a = a};
     process(&o);
     loop_areas(&o);
+    loop_longest_ones(&o);
     fabrics(&o);
     sizes(&o);
     sm_sweeps(&o);

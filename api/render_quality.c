@@ -340,7 +340,7 @@ static void rate_unasked(struct rating *g, struct view *v)
     take(v, &g->c);
     g->c.f = fabric_ref(v->f);
     g->view = v;
-    g->job = (struct pool_job){.work = rating_work, .done = rating_done, .arg = g};
+    g->job = (struct pool_job){.work = rating_work, .done = rating_done, .arg = g, .name = "rating"};
     pool_submit(g->pool, &g->job);
 }
 

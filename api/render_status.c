@@ -8,6 +8,7 @@
 
 #include "api/adaptive.h"
 #include "api/api_priv.h"
+#include "api/render_loop.h"
 #include "api/quality.h"
 #include "api/tele.h"
 #include "api/watch.h"
@@ -284,28 +285,11 @@ static const struct field fabric_fields[] = {
 };
 const struct schema schema_fabric = {.name = "fabric", "A fabric", sizeof(struct fabric_row), fabric_fields};
 
-struct area_row {
-    const char *area;
-    int64_t calls, slow;
-    double seconds, max_seconds;
-};
-#define AREA(f) offsetof(struct area_row, f)
-static const struct field area_fields[] = {
-    {.name = "area", .type = FIELD_STR, .at = AREA(area), "part of the program"},
-    {.name = "calls", .type = FIELD_INT, .at = AREA(calls), "callbacks run"},
-    {.name = "seconds", .type = FIELD_NUM, .at = AREA(seconds), "time spent in them"},
-    {.name = "max_seconds", .type = FIELD_NUM, .at = AREA(max_seconds), "the longest one"},
-    {.name = "slow", .type = FIELD_INT, .at = AREA(slow), "those longer than 10 ms"},
-    {0},
-};
-static const struct schema schema_area = {
-    .name = "loop_area", "What a part of the program took of the loop", sizeof(struct area_row), area_fields};
-
 struct status_row {
     const char *version;
     int64_t started_at, streams, jobs;
     double uptime_seconds;
-    struct items fabrics, loop;
+    struct items fabrics, loop, callbacks;
     const char *database;
 };
 #define STATUS(f) offsetof(struct status_row, f)
@@ -321,7 +305,16 @@ static const struct field status_fields[] = {
     {.name = "event_streams", .type = FIELD_INT, .at = STATUS(streams), "open event streams"},
     {.name = "jobs", .type = FIELD_INT, .at = STATUS(jobs), "jobs kept"},
     {.name = "fabrics", .type = FIELD_LIST, .at = STATUS(fabrics), "its fabrics", &schema_fabric},
-    {.name = "loop", .type = FIELD_LIST, .at = STATUS(loop), "time of the event loop by part", &schema_area},
+    {.name = "loop",
+     .type = FIELD_LIST,
+     .at = STATUS(loop),
+     "time of the event loop by part",
+     &schema_loop_area},
+    {.name = "callbacks",
+     .type = FIELD_LIST,
+     .at = STATUS(callbacks),
+     "what held the event loop up, those that took most first",
+     &schema_loop_callback},
     {0},
 };
 const struct schema schema_status = {
@@ -646,30 +639,37 @@ void get_fabrics(struct request *r)
     free(s);
 }
 
+static void advise_loop(const struct loop *l, struct fabric_row *row, struct fabric_space *s)
+{
+    struct loop_long c;
+    if (!loop_held_up(l, &c))
+        return;
+    advise(
+        row, s,
+        "weftd held itself up for %lld ms within the last two minutes (%s%s%s, %lld ms of them computing): "
+        "nothing is managed meanwhile%s",
+        (long long)(c.recent_ns / MONO_MS), c.area, c.what[0] ? " " : "", c.what,
+        (long long)(c.recent_cpu_ns / MONO_MS),
+        c.recent_cpu_ns < c.recent_ns / 2 ? ". Is this machine busy, or its disk slow?" : "");
+}
+
 void get_status(struct request *r)
 {
     struct api *a = r->api;
     unsigned n = a->c.num_fabrics;
     struct fabric_space *s = xcalloc(n + 1, sizeof(*s));
     struct fabric_row *f = xcalloc(n + 1, sizeof(*f));
-    struct loop_area_stats ls[64];
-    struct area_row area[64];
+    struct loop_rows *loop = xcalloc(1, sizeof(*loop));
     char db[300];
-    size_t areas = loop_stats(a->c.loop, ls, 64);
 
     for (unsigned i = 0; i < n; i++)
         fill_fabric(a, &a->view[i], &f[i], &s[i]);
-    if (areas > 64)
-        areas = 64;
-    for (size_t i = 0; i < areas; i++)
-        area[i] = (struct area_row){.area = ls[i].area,
-                                    .calls = (int64_t)ls[i].calls,
-                                    .slow = (int64_t)ls[i].slow,
-                                    .seconds = mono_seconds(ls[i].total_ns),
-                                    .max_seconds = mono_seconds(ls[i].max_ns)};
+    loop_rows_fill(a->c.loop, loop);
     bool db_bad = a->c.db != NULL && db_health(a->c.db, db, sizeof(db)) != 0;
     for (unsigned i = 0; db_bad && i < n; i++)
         advise(&f[i], &s[i], "the database cannot be written: %s", db);
+    for (unsigned i = 0; i < n; i++)
+        advise_loop(a->c.loop, &f[i], &s[i]);
     answer_struct(
         r, 200, &schema_status,
         &(struct status_row){.version = WEFT_VERSION,
@@ -679,9 +679,11 @@ void get_status(struct request *r)
                              .streams = a->streams.count,
                              .jobs = a->jobs.count,
                              .fabrics = {f, n},
-                             .loop = {area, areas}});
+                             .loop = loop->areas,
+                             .callbacks = loop->callbacks});
     for (unsigned i = 0; i < n; i++)
         space_done(&s[i]);
     free(s);
     free(f);
+    free(loop);
 }

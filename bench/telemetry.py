@@ -13,12 +13,15 @@ congest: roots of congestion on 100 random fabrics of each kind, as the simulati
 No rival: bars are absolute.
 """
 import argparse
+import http.client
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 from benchlib import Table, WEFTD, note
 
@@ -112,7 +115,125 @@ def congest(table, seed):
         table.add("congestion: then", c["then_ms"], "ms")
 
 
-ROWS = {"detect": detect, "congest": congest, "out": out, "collect": collect, "store": store, "ask": ask}
+class Client:
+    """One request after the other to weftd's socket."""
+
+    class Connection(http.client.HTTPConnection):
+        def __init__(self, path):
+            super().__init__("localhost", timeout=120)
+            self.path = path
+
+        def connect(self):
+            self.sock = socket.socket(socket.AF_UNIX)
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(self.path)
+
+    def __init__(self, path):
+        self.path = path
+
+    def ask(self, method, url, body=None):
+        c = self.Connection(self.path)
+        try:
+            c.request(method, url, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"} if body is not None else {})
+            a = c.getresponse()
+            return a.status, a.read()
+        finally:
+            c.close()
+
+    def get(self, url):
+        return json.loads(self.ask("GET", "/api/v1" + url)[1])
+
+
+def loop_urls(c):
+    """All that can be read, as OpenAPI has it, with lists as long as they may be, as JSON and as CSV."""
+    nodes = c.get("/fabrics/default/nodes?limit=10000&type=switch")["items"]
+    switch, guid = nodes[0]["guid"], nodes[-1]["guid"]
+    host = c.get("/fabrics/default/nodes?limit=1&type=ca")["items"][0]["guid"]
+    urls = ["/metrics", "/metrics?shard=0&of=16", "/metrics/targets", "/metrics/switch/%s" % switch]
+    values = {"f": "default", "guid": switch, "id": "1", "mlid": "0xc000"}
+    given = {"from": host, "to": guid, "counter": "xmit_data", "port": "1", "guid": switch}
+    for path, item in c.get("/openapi.json")["paths"].items():
+        get = item.get("get")
+        if get is None or "event-stream" in json.dumps(get):
+            continue
+        url = re.sub(r"{(\w+)}", lambda m: values.get(m.group(1), "1"), path)
+        url = url if url.startswith("/api") or url.startswith("/metrics") else "/api/v1" + url
+        params = {p["name"]: p for p in get.get("parameters", []) if p.get("in") == "query"}
+        query = ["%s=%s" % (n, given.get(n, (p["schema"].get("enum") or ["1"])[0])) for n, p in params.items() if p.get("required")]
+        if "limit" in params:
+            query.append("limit=10000")
+        urls.append(url + ("?" + "&".join(query) if query else ""))
+        if "format" in params:
+            urls.append(url + "?" + "&".join(query + ["format=csv"]))
+        for n in ("by", "format", "group", "sort", "state"):
+            for v in params.get(n, {}).get("schema", {}).get("enum", []):
+                urls.append(url + "?" + "&".join(query + ["%s=%s" % (n, v)]))
+    return urls
+
+
+LOOP_FABRIC = "ft3-64-16"
+
+
+def loop(table, seed):
+    """weftd itself with 98,304 ports: what its event loop does at one go, while everything that the API has is asked and counters are collected. CPU time; a simulated
+    fabric's own work is named apart."""
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as d:
+        sock = os.path.join(d, "s")
+        with open(os.path.join(d, "log"), "w") as log:
+            p = subprocess.Popen([os.path.realpath(WEFTD), "--simulate", LOOP_FABRIC, "--state", d, "--socket", sock, "--http", "127.0.0.1:0", "--set", "log_level=debug"],
+                                 stderr=log, stdout=log)
+        try:
+            loop_run(table, Client(sock), p, os.path.join(d, "log"))
+        finally:
+            p.terminate()
+            p.wait()
+
+
+def wait_for(what, ready, seconds=300):
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            raise RuntimeError("%s: not within %d s" % (what, seconds))
+        time.sleep(0.2)
+
+
+def loop_row(table, when, rows):
+    worst = {}
+    for r in rows:
+        name = "%s %s" % (r["area"], r["callback"]) if r["callback"] else r["area"]
+        kind = "simulated" if r["area"].startswith("sim") else "weft"
+        note("  %-40s %6d longer than 1 ms, longest %7.2f ms, CPU %7.2f ms" % (name, r["calls"], 1e3 * r["max_seconds"], 1e3 * r["max_cpu_seconds"]))
+        if kind not in worst or worst[kind][0] < r["max_cpu_seconds"]:
+            worst[kind] = (r["max_cpu_seconds"], name)
+    if "weft" in worst:
+        table.add("loop, %s: longest callback (%s)" % (when, worst["weft"][1]), 1e3 * worst["weft"][0], "ms", bar=10)
+    if "simulated" in worst:
+        table.add("loop, %s: longest of the simulated fabric" % when, 1e3 * worst["simulated"][0], "ms")
+
+
+def since(before, after):
+    """Rows that have become longer; others may have been as long, so only what rose is known."""
+    old = {(r["area"], r["callback"]): r["max_cpu_seconds"] for r in before}
+    return [r for r in after if r["max_cpu_seconds"] > old.get((r["area"], r["callback"]), 0)]
+
+
+def loop_run(table, c, p, log):
+    wait_for("the fabric is up", lambda: p.poll() is not None or "fabric-up" in open(log, errors="replace").read())
+    up = c.get("/status")["callbacks"]
+    loop_row(table, "bring-up", up)
+    telemetry = lambda: c.get("/fabrics/default")["telemetry"]
+    wait_for("a sweep of counters", lambda: (telemetry() or {}).get("sweeps", 0) >= 4)
+    swept = c.get("/status")["callbacks"]
+    loop_row(table, "sweeps", since(up, swept))
+    urls = loop_urls(c)
+    for url in urls * 2:
+        t = time.monotonic()
+        status, text = c.ask("GET", url)
+        note("  %3d %8.1f kB %7.1f ms %s" % (status, len(text) / 1e3, 1e3 * (time.monotonic() - t), url))
+    loop_row(table, "everything read", since(swept, c.get("/status")["callbacks"]))
+
+
+ROWS = {"loop": loop, "detect": detect, "congest": congest, "out": out, "collect": collect, "store": store, "ask": ask}
 
 
 def main():

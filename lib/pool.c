@@ -196,6 +196,8 @@ static void deliver(void *arg)
     while ((job = list_take(&p->delivering))) { // done() may free or submit it again, or cancel others
         job->pool = NULL;
         loop_release(p->loop);
+        if (job->name != NULL)
+            loop_doing(p->loop, job->name);
         job->done(job->arg);
     }
     list_init(&p->delivering);

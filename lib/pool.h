@@ -35,6 +35,7 @@ struct pool_job {
                                               // own arena; par spreads over the pool
     void (*done)(void *arg);                  // on the loop
     void *arg;
+    const char *name;  // of what done() does, for loop_doing(); may be NULL
     struct pool *pool; // that has it: from pool_submit() until done() or pool_cancel(); starts as NULL
     bool ran;
 };

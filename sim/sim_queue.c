@@ -143,6 +143,7 @@ static void run_event(struct sim *s, const struct ev *e)
         host_event(s, e->i);
         break;
     case EV_FLOW:
+        loop_doing(s->loop, "traffic");
         flow_event(s);
         break;
     case EV_FLOW_TURN:

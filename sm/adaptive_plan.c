@@ -221,7 +221,7 @@ void sm_adaptive_job_start(struct sm *sm, void (*done)(void *arg))
         .cap = j->cap,
     };
     x->job = j;
-    j->job = (struct pool_job){.work = work, .done = done, .arg = j};
+    j->job = (struct pool_job){.work = work, .done = done, .arg = j, .name = "adaptive"};
     pool_submit(sm->pool, &j->job);
 }
 

@@ -155,7 +155,7 @@ static void keep(struct sm *sm)
     j->since_ns = sm->blueprint.since_ns;
     memcpy(j->by, sm->blueprint.by, sizeof(j->by));
     sm->blueprint.stale = false;
-    j->job = (struct pool_job){.work = work, .done = done, .arg = j};
+    j->job = (struct pool_job){.work = work, .done = done, .arg = j, .name = "blueprint"};
     sm->blueprint.job = j;
     fabric_unref(sm->blueprint.kept);
     sm->blueprint.kept = fabric_ref(sm->blueprint.known);

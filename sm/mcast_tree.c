@@ -187,7 +187,7 @@ static void job_start(struct sm_mcast *m)
         j->opts.last = m->tree;
         j->opts.last_fabric = j->last_fabric;
     }
-    j->job = (struct pool_job){.work = work, .done = done, .arg = j};
+    j->job = (struct pool_job){.work = work, .done = done, .arg = j, .name = "multicast"};
     m->job = j;
     m->jobs++;
     pool_submit(sm->pool, &j->job);

@@ -424,7 +424,7 @@ static void submit(struct sm *sm)
 {
     struct sm_route_job *j = sm->job;
     sm_phase(sm, "route");
-    j->job = (struct pool_job){.work = work, .done = done, .arg = j};
+    j->job = (struct pool_job){.work = work, .done = done, .arg = j, .name = "routes"};
     pool_submit(sm->pool, &j->job);
 }
 

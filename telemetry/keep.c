@@ -126,7 +126,7 @@ void keep_save(struct tele *t, bool now)
     k->next = at + EVERY + (int64_t)(k->file.len >> 22) * EVERY; // a big file less often
     if (!now && t->o.pool != NULL) {
         k->running = true;
-        k->job = (struct pool_job){.work = job_run, .done = job_done, .arg = t};
+        k->job = (struct pool_job){.work = job_run, .done = job_done, .arg = t, .name = "keep"};
         pool_submit(t->o.pool, &k->job);
         return;
     }
