@@ -228,38 +228,85 @@ static bool passes(const struct alarm_filter *f, const struct alarm *x, bool sil
            (!f->active || x->active) && (f->silenced == NULL || silenced == (x->silence != 0));
 }
 
-void get_alarms(struct request *r)
-{
-    struct alarms *all = alarms_of(r);
-    const struct alarm *list = NULL;
+// Done a slice a turn. Alarms come and go meanwhile: what is on the list when it begins is remembered by id.
+struct alarm_walk {
+    struct slices s;
     struct alarm_filter f;
+    bool silenced, begun;
+    struct list l;
+    uint64_t *id;
+    uint64_t i, n;
+    int64_t total;
+};
+
+static void walk_begin(struct alarm_walk *k, const struct alarms *all)
+{
+    const struct alarm *list = NULL;
+    k->n = alarms_list(all, &list);
+    k->id = xcalloc(k->n + 1, sizeof(*k->id));
+    for (uint64_t i = 0; i < k->n; i++) {
+        bool ok = passes(&k->f, &list[i], k->silenced);
+        k->id[i] = ok ? list[i].id : 0;
+        k->total += ok;
+    }
+    list_begin(&k->l, k->s.r, &schema_alarm);
+    k->begun = true;
+}
+
+static void put_alarm(struct alarm_walk *k, const struct alarm *x)
+{
     struct alarm_row row;
     struct alarm_space space;
-    struct list l;
-    uint64_t i;
-    int64_t total = 0;
+    fill(k->s.r->api, x, &row, &space);
+    if (!sieve_has(k->f.focus, &row))
+        return;
+    fill_evidence(x, &row, &space);
+    list_item(&k->l, &row);
+    free(space.evidence);
+}
+
+static bool walk_step(struct slices *s)
+{
+    struct alarm_walk *k = (struct alarm_walk *)s;
+    const struct alarms *all = s->r->api->c.alarms;
     char next[24];
 
-    if (all == NULL || !cursor_number(r, &i) || !take_filter(r, &f))
-        return;
-    bool silenced = query_bool(r, "silenced");
-    uint32_t n = alarms_list(all, &list);
-    for (uint32_t k = 0; k < n; k++)
-        total += passes(&f, &list[k], silenced);
-    list_begin(&l, r, &schema_alarm);
-    for (; i < n && !list_full(&l); i++) {
-        if (!passes(&f, &list[i], silenced))
-            continue;
-        fill(r->api, &list[i], &row, &space);
-        if (!sieve_has(f.focus, &row))
-            continue;
-        fill_evidence(&list[i], &row, &space);
-        list_item(&l, &row);
-        free(space.evidence);
+    if (!k->begun)
+        walk_begin(k, all);
+    for (; k->i < k->n && !list_full(&k->l); k->i++) {
+        if (slice_over(s))
+            return false;
+        const struct alarm *x = k->id[k->i] != 0 ? alarm_by_id(all, k->id[k->i]) : NULL;
+        if (x != NULL)
+            put_alarm(k, x);
     }
-    list_end(&l, i < n ? number_text(i, next) : NULL, f.focus == NULL ? total : NO_INT, NO_INT,
-             wall_now_ns());
-    sieve_free(f.focus);
+    list_end(&k->l, k->i < k->n ? number_text(k->i, next) : NULL, k->f.focus == NULL ? k->total : NO_INT,
+             NO_INT, wall_now_ns());
+    return true;
+}
+
+static void walk_free(struct slices *s)
+{
+    struct alarm_walk *k = (struct alarm_walk *)s;
+    sieve_free(k->f.focus);
+    free(k->id);
+    free(k);
+}
+
+void get_alarms(struct request *r)
+{
+    struct alarm_filter f;
+    uint64_t i;
+
+    if (alarms_of(r) == NULL || !cursor_number(r, &i) || !take_filter(r, &f))
+        return;
+    struct alarm_walk *k = xcalloc(1, sizeof(*k));
+    k->s.step = walk_step;
+    k->s.free = walk_free;
+    k->f = f;
+    k->silenced = query_bool(r, "silenced");
+    k->i = i;
+    slices_run(r, &k->s);
 }
 
 #define MEMBERS_MAX 1000

@@ -48,6 +48,7 @@ struct api_context {
     const struct notifier *notifier; // NULL: nobody is notified
     bool metrics_guilbaults;         // /metrics has the names of that exporter too
     int64_t started_wall_ns;
+    int64_t slice_ns; // of what is answered a slice a turn; 0: 3 ms. Tests have them cut as small as can be
 };
 
 struct api_opts {

@@ -394,11 +394,12 @@ enum later_lane {
     LATER_METRICS,
     LATER_WAIT, // for a device
 };
+    LATER_SLICES,
 struct later { // first member of what a worker is to do for a request
     enum later_lane lane;
     // On the loop before that, a slice a turn until it is true; NULL: nothing to do there.
     bool (*prepare)(struct later *l);
-    void (*work)(struct later *l, struct par *par);     // on a worker; fills err where it fails
+    void (*work)(struct later *l, struct par *par);     // on a worker; fills err where it fails. NULL: nothing
     void (*answer)(struct later *l, struct request *r); // on the loop, unless it failed
     void (*free)(struct later *l);
     struct err err;
@@ -419,6 +420,21 @@ void later_answer(struct request *r); // it goes on
 void laters_close(struct api *a);     // no connection may be suspended when the server stops
 
 // --- metrics.c ---
+// --- slices.c ---
+struct slices { // first member of what a handler does on the loop a slice a turn
+    struct later later;
+    struct request *r; // stays until free()
+    // Goes on until slice_over(); true: the answer is in r, also one of a problem. What it has seen in the
+    // slice before may be others now: of that only what it holds references of.
+    bool (*step)(struct slices *s);
+    void (*free)(struct slices *s);
+    mono_t until; // slices.c's
+    unsigned looked;
+};
+// Takes s. The first slice is done at once: what is short is answered in the same turn.
+void slices_run(struct request *r, struct slices *s);
+bool slice_over(struct slices *s); // to be asked after each row or so
+
 bool metrics_request(struct request *r); // whether it was one below /metrics, which lies outside API_BASE
 void metrics_view_done(struct view *v);
 

@@ -389,38 +389,75 @@ static bool wanted(const struct filter *f, const struct tele_port *p)
     return true;
 }
 
-// Rows are long, and the loop is not to stand still.
-#define PAGE_MAX 250
-#define LOOKED_MAX 2500 // with a focus
+#define LOOKED_MAX 50000 // with a focus
+
+// Done a slice a turn.
+struct ports {
+    struct slices s;
+    struct tele_view w;
+    struct filter f;
+    struct counters_row row;
+    struct row_space space;
+    for (; k->i < k->w.slots && !list_full(&k->l) && (k->f.focus == NULL || k->looked < LOOKED_MAX); k->i++) {
+        if (slice_over(&k->s))
+            return false;
+        if (!wanted(&k->f, &k->w.t->port[k->i]))
+            continue;
+        k->looked++;
+        fill(&k->w, (uint32_t)k->i, &row, &space);
+        if (sieve_has(k->f.focus, &row))
+            list_item(&k->l, &row);
+    }
+    return true;
+}
+
+static bool ports_step(struct slices *s)
+{
+    struct ports *k = (struct ports *)s;
+    char next[24];
 
 void get_counters(struct request *r)
 {
     struct tele_view w;
     struct filter f;
-    struct counters_row row;
-    struct row_space space;
-    struct list l;
     uint64_t i;
-    char next[24];
 
-    if (!tele_view_of(r, &w) || !cursor_number(r, &i))
+    if (!tele_view_of(r, &w) || !cursor_number(r, &i) || !take_filter(r, &w, &f))
         return;
-    if (take_filter(r, &w, &f)) {
-        list_begin(&l, r, &schema_counters);
-        l.limit = l.limit < PAGE_MAX ? l.limit : PAGE_MAX;
-        l.incomplete = w.st.unread > 0;
-        for (uint64_t looked = 0; i < w.t->num && !list_full(&l) && looked < LOOKED_MAX; i++) {
-            if (!wanted(&f, &w.t->port[i]))
-                continue;
-            looked++;
-            fill(&w, (uint32_t)i, &row, &space);
-            if (sieve_has(f.focus, &row))
-                list_item(&l, &row);
-        }
-        bool all = f.guid == 0 && f.focus == NULL;
-        list_end(&l, i < w.t->num ? number_text(i, next) : NULL, all ? (int64_t)w.t->num : NO_INT,
-                 w.t->fabric != NULL ? (int64_t)w.t->fabric->generation : NO_INT, w.st.last_wall_ns);
-        sieve_free(f.focus);
+    struct ports *k = xcalloc(1, sizeof(*k));
+    k->s.step = ports_step;
+    k->s.free = ports_free;
+    k->w = w;
+    k->f = f;
+    k->i = i;
+    slices_run(r, &k->s);
+}
+    struct list l;
+    uint64_t i, looked;
+    bool begun;
+};
+
+static bool ports_rows(struct ports *k)
+{
+    if (!tele_view_again(s->r, &k->w))
+        return true;
+    if (!k->begun) {
+        k->begun = true;
+        list_begin(&k->l, s->r, &schema_counters);
+        k->l.incomplete = k->w.st.unread > 0;
     }
-    tele_view_done(&w);
+    if (!ports_rows(k))
+        return false;
+    bool all = k->f.guid == 0 && k->f.focus == NULL;
+    list_end(&k->l, k->i < k->w.slots ? number_text(k->i, next) : NULL, all ? (int64_t)k->w.slots : NO_INT,
+             k->w.t->fabric != NULL ? (int64_t)k->w.t->fabric->generation : NO_INT, k->w.st.last_wall_ns);
+    return true;
+}
+
+static void ports_free(struct slices *s)
+{
+    struct ports *k = (struct ports *)s;
+    tele_view_done(&k->w);
+    sieve_free(k->f.focus);
+    free(k);
 }

@@ -66,7 +66,7 @@ const struct param health_params[] = {
     {0},
 };
 
-#define LOOKED_MAX 5000 // with a focus: the loop is not to stand still
+#define LOOKED_MAX 50000 // with a focus
 
 struct one {
     uint32_t slot;
@@ -75,14 +75,13 @@ struct one {
 };
 
 // Severest state first, then the oldest.
-static int worst_first(const void *a, const void *b)
+static bool before(const struct one *x, const struct one *y)
 {
-    const struct one *x = a, *y = b;
     if (x->state != y->state)
-        return x->state > y->state ? -1 : 1;
+        return x->state > y->state;
     if (x->since != y->since)
-        return x->since < y->since ? -1 : 1;
-    return x->slot < y->slot ? -1 : 1;
+        return x->since < y->since;
+    return x->slot < y->slot;
 }
 
 // A link once: by the slot of its lower end, as the detector counts.
@@ -111,27 +110,81 @@ static bool look(const struct tele_view *w, const char *state, bool all, struct 
     return all || state != NULL || view.state > HEALTH_UNSURE || view.symbol_ber > 0;
 }
 
-static struct one *gather(struct request *r, const struct tele_view *w, uint32_t *ret)
-{
-    const char *state = query_str(r, "state");
-    bool all = query_bool(r, "all");
-    struct one *list = NULL, x;
-    uint32_t n = 0, room = 0;
+// Done a slice a turn: all links are looked at, those that are wanted become a heap, the worst on top, and
+// are taken off it as far as the answer goes.
+struct links {
+    struct slices s;
+    enum { LOOK, HEAP, TAKE } phase;
+    struct tele_view w;
+    struct sieve *focus;
+    struct list l;
+    const char *state;
+    bool all;
+    struct one *x;
+    uint32_t n, room; // of x
+    uint32_t at;      // LOOK: slot; HEAP: to be sifted, and those before it
+    uint32_t total;   // wanted
+    uint64_t skip, i; // of the list; i: the next one
+};
 
-    for (uint32_t i = 0; tele_health(w->tele) != NULL && i < w->t->num; i++) {
-        x.slot = i;
-        if (!is_first(w, i) || !look(w, state, all, &x))
-            continue;
-        if (n == room) {
-            room = room ? 2 * room : 256;
-            list = xreallocarray(list, room, sizeof(*list));
-        }
-        list[n++] = x;
+static void add(struct links *k, const struct one *x)
+{
+    if (k->n == k->room) {
+        k->room = k->room ? 2 * k->room : 256;
+        k->x = xreallocarray(k->x, k->room, sizeof(*k->x));
     }
-    if (n > 0)
-        qsort(list, n, sizeof(*list), worst_first);
-    *ret = n;
-    return list;
+    k->x[k->n++] = *x;
+}
+
+static bool look_at_all(struct links *k)
+{
+    struct one x;
+    uint32_t end = tele_health(k->w.tele) != NULL ? k->w.slots : 0;
+    for (; k->at < end; k->at++) {
+        if (slice_over(&k->s))
+            return false;
+        x.slot = k->at;
+        if (is_first(&k->w, x.slot) && look(&k->w, k->state, k->all, &x))
+            add(k, &x);
+    }
+    k->at = k->n / 2;
+    k->total = k->n;
+    return true;
+}
+
+static void sift_down(struct links *k, uint32_t i)
+{
+    for (;;) {
+        uint32_t c = 2 * i + 1;
+        if (c >= k->n)
+            return;
+        if (c + 1 < k->n && before(&k->x[c + 1], &k->x[c]))
+            c++;
+        if (!before(&k->x[c], &k->x[i]))
+            return;
+        struct one t = k->x[i];
+        k->x[i] = k->x[c];
+        k->x[c] = t;
+        i = c;
+    }
+}
+
+static bool make_heap(struct links *k)
+{
+    while (k->at > 0) {
+        if (slice_over(&k->s))
+            return false;
+        sift_down(k, --k->at);
+    }
+    return true;
+}
+
+static struct one take_worst(struct links *k)
+{
+    struct one x = k->x[0];
+    k->x[0] = k->x[--k->n];
+    sift_down(k, 0);
+    return x;
 }
 
 struct row_space {
@@ -206,34 +259,84 @@ static void fill(struct tele_view *w, const struct one *x, struct health_row *ro
     };
 }
 
+static bool take_rows(struct links *k)
+{
+    struct health_row row;
+    struct row_space space;
+    while (k->n > 0 && !list_full(&k->l) &&
+           (k->focus == NULL || k->i < k->skip || k->i - k->skip < LOOKED_MAX)) {
+        if (slice_over(&k->s))
+            return false;
+        struct one x = take_worst(k);
+        if (k->i++ < k->skip)
+            continue;
+        fill(&k->w, &x, &row, &space);
+        if (k->state != NULL && strcmp(row.state, k->state) != 0)
+            continue; // since it was looked at
+        if (sieve_has(k->focus, &row))
+            list_item(&k->l, &row);
+    }
+    return true;
+}
+
+static void end_links(struct links *k)
+{
+    char next[24];
+    list_end(&k->l, k->n > 0 ? number_text(k->i, next) : NULL, k->focus == NULL ? (int64_t)k->total : NO_INT,
+             k->w.t->fabric != NULL ? (int64_t)k->w.t->fabric->generation : NO_INT, k->w.st.last_wall_ns);
+}
+
+static bool links_step(struct slices *s)
+{
+    struct links *k = (struct links *)s;
+    struct request *r = s->r;
+    if (!tele_view_again(r, &k->w))
+        return true;
+    if (k->phase == LOOK) {
+        if (!look_at_all(k))
+            return false;
+        k->phase = HEAP;
+    }
+    if (k->phase == HEAP) {
+        if (!make_heap(k))
+            return false;
+        k->phase = TAKE;
+        list_begin(&k->l, r, &schema_health);
+        k->l.incomplete = k->w.st.unread > 0;
+    }
+    if (!take_rows(k))
+        return false;
+    end_links(k);
+    return true;
+}
+
+static void links_free(struct slices *s)
+{
+    struct links *k = (struct links *)s;
+    tele_view_done(&k->w);
+    sieve_free(k->focus);
+    free(k->x);
+    free(k);
+}
+
 void get_health(struct request *r)
 {
     struct tele_view w;
     struct sieve *focus;
-    struct health_row row;
-    struct row_space space;
-    struct list l;
-    uint64_t skip, i;
-    uint32_t n;
-    char next[24];
+    uint64_t skip;
 
-    if (!tele_view_of(r, &w) || !cursor_number(r, &skip))
+    if (!tele_view_of(r, &w) || !cursor_number(r, &skip) ||
+        !query_focus(r, &schema_health, "a.name z.name a.guid z.guid place", &focus))
         return;
-    if (query_focus(r, &schema_health, "a.name z.name a.guid z.guid place", &focus)) {
-        struct one *x = gather(r, &w, &n);
-        list_begin(&l, r, &schema_health);
-        l.incomplete = w.st.unread > 0;
-        for (i = skip; i < n && !list_full(&l) && (focus == NULL || i - skip < LOOKED_MAX); i++) {
-            fill(&w, &x[i], &row, &space);
-            if (sieve_has(focus, &row))
-                list_item(&l, &row);
-        }
-        list_end(&l, i < n ? number_text(i, next) : NULL, focus == NULL ? (int64_t)n : NO_INT,
-                 w.t->fabric != NULL ? (int64_t)w.t->fabric->generation : NO_INT, w.st.last_wall_ns);
-        free(x);
-        sieve_free(focus);
-    }
-    tele_view_done(&w);
+    struct links *k = xcalloc(1, sizeof(*k));
+    k->s.step = links_step;
+    k->s.free = links_free;
+    k->w = w;
+    k->focus = focus;
+    k->skip = skip;
+    k->state = query_str(r, "state");
+    k->all = query_bool(r, "all");
+    slices_run(r, &k->s);
 }
 
 // --- devices that do not give their counters ---

@@ -15,6 +15,7 @@ static const struct {
     [LATER_QUERY] = {1, 32, "questions about history wait"},
     [LATER_WAIT] = {64, 64, "ports are being asked"},
     [LATER_METRICS] = {1, 64, "pages of metrics wait"},
+    [LATER_SLICES] = {2, 512, "long answers wait"},
 };
 
 static void resume(struct later *l)
@@ -28,17 +29,6 @@ static void work(void *arg, struct par *par)
 {
     struct later *l = arg;
     l->work(l, par);
-}
-
-// A slice of what is the loop's a turn.
-static void prepare(void *arg)
-{
-    struct later *l = arg;
-    loop_doing(l->api->c.loop, request_name(l->r));
-    if (l->prepare(l))
-        pool_submit(l->api->c.pool, &l->job);
-    else
-        loop_post(l->api->c.loop, &l->turn);
 }
 
 // The list is in order of arrival.
@@ -65,6 +55,19 @@ static void done(void *arg)
     start_next(l->api, l->lane);
 }
 
+// A slice of what is the loop's a turn.
+static void prepare(void *arg)
+{
+    struct later *l = arg;
+    loop_doing(l->api->c.loop, request_name(l->r));
+    if (!l->prepare(l))
+        loop_post(l->api->c.loop, &l->turn);
+    else if (l->work != NULL)
+        pool_submit(l->api->c.pool, &l->job);
+    else
+        done(l);
+}
+
 void later_over(struct later *l)
 {
     if (!l->over)
@@ -86,7 +89,7 @@ bool later_room(struct request *r, enum later_lane lane)
 static bool suspend(struct request *r, struct later *l)
 {
     struct later **at = &r->api->laters;
-    if (strcmp(r->method, "HEAD") == 0) {
+    if (strcmp(r->method, "HEAD") == 0 && l->lane != LATER_SLICES) { // what is worked at for nothing
         r->status = 200;
         r->type = "text/plain";
         l->free(l);

@@ -314,24 +314,65 @@ static bool parse_cursor(struct request *r, bool with_port, struct position *ret
     return false;
 }
 
-static void end_at(struct list *l, struct view *v, bool more, const struct position *last, bool with_port,
-                   int64_t total)
+// What all three lists are walked by, a slice a turn: a snapshot that stays while others come.
+struct walk {
+    struct slices s;
+    struct view *v;
+    const struct fabric *f;
+    uint32_t *order; // by NodeGUID
+    struct list l;
+    struct sieve *focus;
+    struct position after, last;
+    uint32_t i, end; // of order
+    unsigned k;      // port of its node
+    uint32_t looked;
+    bool more;
+    int64_t total; // NO_INT: not known
+};
+
+static void walk_init(struct walk *w, struct request *r, struct view *v, const struct schema *schema)
 {
+    size_t n = v->f->num_nodes;
+    w->v = v;
+    w->f = fabric_ref(v->f);
+    w->order = xcalloc(n + 1, sizeof(*w->order));
+    memcpy(w->order, view_order(v), n * sizeof(*w->order));
+    w->end = v->f->num_nodes;
+    list_begin(&w->l, r, schema);
+}
+
+static void walk_free(struct slices *s)
+{
+    struct walk *w = (struct walk *)s;
+    fabric_unref(w->f);
+    free(w->order);
+    sieve_free(w->focus);
+    free(w);
+}
+
+static void end_at(struct walk *w, bool with_port)
+{
+    struct list *l = &w->l;
+    const struct position *last = &w->last;
     char next[40];
     if (with_port)
         snprintf(next, sizeof(next), "%llx.%x", (unsigned long long)last->guid, last->num);
     else
         snprintf(next, sizeof(next), "%llx", (unsigned long long)last->guid);
-    list_end(l, more ? next : NULL, total, (int64_t)v->f->generation, view_sampled(l->r->api, v));
+    list_end(l, w->more ? next : NULL, w->total, (int64_t)w->f->generation, view_sampled(l->r->api, w->v));
 }
 
 // --- nodes ---
 
-#define LOOKED_MAX 20000 // rows that an answer looks at with a focus: the loop is not to stand still
+#define LOOKED_MAX 100000 // rows that an answer looks at with a focus
 
 struct node_filter {
     const char *type, *role, *name;
-    struct sieve *focus;
+};
+struct node_walk {
+    struct walk w;
+    struct node_filter want;
+    bool all;
 };
 
 static bool node_passes(const struct fabric *f, const struct node *n, const struct node_filter *w)
@@ -341,58 +382,56 @@ static bool node_passes(const struct fabric *f, const struct node *n, const stru
            (w->name == NULL || strcasestr(fabric_desc(f, n), w->name) != NULL);
 }
 
-static bool node_wanted(const struct view *v, const struct node *n, struct sieve *focus)
+static bool nodes_step(struct slices *s)
 {
+    struct node_walk *k = (struct node_walk *)s;
+    struct walk *w = &k->w;
     struct node_row row;
-    fill_node(v->f, n, &row);
-    row.adaptive = adaptive_state(v->src->sm, n);
-    return sieve_has(focus, &row);
-}
 
-static void put_nodes(struct request *r, struct view *v, const struct node_filter *w,
-                      const struct position *after)
-{
-    bool all = w->type == NULL && w->role == NULL && w->name == NULL && w->focus == NULL, more = false;
-    struct position last = {0};
-    struct node_row row;
-    struct list l;
-    int64_t total = 0;
-
-    const uint32_t *order = view_order(v);
-    list_begin(&l, r, &schema_node);
-    for (uint32_t i = all && after->given ? view_order_find(v, after->guid) : 0; i < v->f->num_nodes; i++) {
-        const struct node *n = &v->f->node[order[i]];
-        if (!all && !node_passes(v->f, n, w))
+    for (; w->i < w->end && !(w->more && k->all); w->i++) {
+        const struct node *n = &w->f->node[w->order[w->i]];
+        if (slice_over(s))
+            return false;
+        if (!k->all && !node_passes(w->f, n, &k->want))
             continue;
-        if (w->focus != NULL && !node_wanted(v, n, w->focus))
+        fill_node(w->f, n, &row);
+        row.adaptive = adaptive_state(w->v->src->sm, n);
+        if (!sieve_has(w->focus, &row))
             continue;
-        total++;
-        if (after->given && n->guid <= after->guid)
+        w->total++;
+        if (w->after.given && n->guid <= w->after.guid)
             continue;
-        if (list_full(&l)) {
-            more = true;
-            if (all)
-                break;
+        w->more = list_full(&w->l);
+        if (w->more)
             continue;
-        }
-        fill_node(v->f, n, &row);
-        row.adaptive = adaptive_state(v->src->sm, n);
-        list_item(&l, &row);
-        last.guid = n->guid;
+        list_item(&w->l, &row);
+        w->last.guid = n->guid;
     }
-    end_at(&l, v, more, &last, false, all ? v->f->num_nodes : total);
+    if (k->all)
+        w->total = w->f->num_nodes;
+    end_at(w, false);
+    return true;
 }
 
 void get_nodes(struct request *r)
 {
     struct view *v = view_of(r);
-    struct node_filter w = {query_str(r, "type"), query_str(r, "role"), query_str(r, "name"), NULL};
+    struct node_filter want = {query_str(r, "type"), query_str(r, "role"), query_str(r, "name")};
+    struct sieve *focus;
     struct position after;
 
-    if (v == NULL || !parse_cursor(r, false, &after) || !query_focus(r, &schema_node, "name guid", &w.focus))
+    if (v == NULL || !parse_cursor(r, false, &after) || !query_focus(r, &schema_node, "name guid", &focus))
         return;
-    put_nodes(r, v, &w, &after);
-    sieve_free(w.focus);
+    struct node_walk *k = xcalloc(1, sizeof(*k));
+    walk_init(&k->w, r, v, &schema_node);
+    k->w.s.step = nodes_step;
+    k->w.s.free = walk_free;
+    k->w.focus = focus;
+    k->w.after = after;
+    k->want = want;
+    k->all = want.type == NULL && want.role == NULL && want.name == NULL && focus == NULL;
+    k->w.i = k->all && after.given ? view_order_find(v, after.guid) : 0;
+    slices_run(r, &k->w.s);
 }
 
 void get_node(struct request *r)
@@ -424,33 +463,26 @@ void get_node(struct request *r)
 
 // --- ports and links ---
 
-// Calls put() for the ports of the given nodes behind the position, in order, until it returns false.
-static void walk_ports(struct view *v, uint32_t first, uint32_t end, const struct position *after,
-                       bool (*put)(void *arg, const struct port *p), void *arg)
+// Calls put() for the ports of the nodes behind the position, in order, until it returns false. False: the
+// slice is over.
+static bool walk_ports(struct walk *w, bool (*put)(struct walk *w, const struct port *p))
 {
-    const struct fabric *f = v->f;
-    const uint32_t *order = view_order(v);
-    for (uint32_t i = first; i < end; i++) {
-        const struct node *n = &f->node[order[i]];
+    for (; w->i < w->end; w->i++, w->k = 0) {
+        const struct node *n = &w->f->node[w->order[w->i]];
         unsigned num = n->num_ports + (n->type == NODE_SWITCH ? 1u : 0u);
-        for (unsigned k = 0; k < num; k++) {
-            const struct port *p = &f->port[n->first_port + k];
+        for (; w->k < num; w->k++) {
+            const struct port *p = &w->f->port[n->first_port + w->k];
+            const struct position *after = &w->after;
             if (after->given && (n->guid < after->guid || (n->guid == after->guid && p->num <= after->num)))
                 continue;
-            if (!put(arg, p))
-                return;
+            if (slice_over(&w->s))
+                return false;
+            if (!put(w, p))
+                return true;
         }
     }
+    return true;
 }
-
-struct walk {
-    struct list l;
-    const struct fabric *f;
-    struct position last;
-    struct sieve *focus;
-    uint32_t looked;
-    bool more;
-};
 
 static bool walk_full(struct walk *w, const struct port *p)
 {
@@ -462,9 +494,8 @@ static bool walk_full(struct walk *w, const struct port *p)
     return false;
 }
 
-static bool put_port(void *arg, const struct port *p)
+static bool put_port(struct walk *w, const struct port *p)
 {
-    struct walk *w = arg;
     struct port_row row;
     struct port_space space;
     if (walk_full(w, p))
@@ -475,11 +506,21 @@ static bool put_port(void *arg, const struct port *p)
     return true;
 }
 
+static bool ports_step(struct slices *s)
+{
+    struct walk *w = (struct walk *)s;
+    if (!walk_ports(w, put_port))
+        return false;
+    end_at(w, true);
+    return true;
+}
+
 void get_ports(struct request *r)
 {
     struct view *v = view_of(r);
     const char *node = query_str(r, "node");
     struct position after;
+    struct sieve *focus;
     struct place at = {0};
     struct err e = {0};
     int rc;
@@ -490,18 +531,23 @@ void get_ports(struct request *r)
         answer_unresolved(r, "node", rc, &e);
         return;
     }
-    struct walk w = {.f = v->f};
-    if (!query_focus(r, &schema_port, "node_name node_guid", &w.focus))
+    if (!query_focus(r, &schema_port, "node_name node_guid", &focus))
         return;
-    uint32_t first = at.node != NULL ? view_order_find(v, at.node->guid)
-                     : after.given   ? view_order_find(v, after.guid)
-                                     : 0;
-    int64_t total =
-        at.node != NULL ? (int64_t)at.node->num_ports + (at.node->type == NODE_SWITCH) : v->f->num_ports;
-    list_begin(&w.l, r, &schema_port);
-    walk_ports(v, first, at.node != NULL ? first + 1 : v->f->num_nodes, &after, put_port, &w);
-    end_at(&w.l, v, w.more, &w.last, true, w.focus == NULL ? total : NO_INT);
-    sieve_free(w.focus);
+    struct walk *w = xcalloc(1, sizeof(*w));
+    walk_init(w, r, v, &schema_port);
+    w->s.step = ports_step;
+    w->s.free = walk_free;
+    w->focus = focus;
+    w->after = after;
+    w->total = focus != NULL ? NO_INT : v->f->num_ports;
+    if (at.node != NULL) {
+        w->i = view_order_find(v, at.node->guid);
+        w->end = w->i + 1;
+        w->total = focus != NULL ? NO_INT : (int64_t)at.node->num_ports + (at.node->type == NODE_SWITCH);
+    } else if (after.given) {
+        w->i = view_order_find(v, after.guid);
+    }
+    slices_run(r, &w->s);
 }
 
 // Whether p is the lower end of its link: an end node under a switch, the lower tier, else the smaller GUID.
@@ -516,9 +562,8 @@ static bool is_a_end(const struct fabric *f, const struct port *p, const struct 
     return a->guid != b->guid ? a->guid < b->guid : p->num < z->num;
 }
 
-static bool put_link(void *arg, const struct port *p)
+static bool put_link(struct walk *w, const struct port *p)
 {
-    struct walk *w = arg;
     struct end_row a, z;
     char link[16];
     if (!port_valid(p->peer))
@@ -546,18 +591,31 @@ static bool put_link(void *arg, const struct port *p)
     return true;
 }
 
+static bool links_step(struct slices *s)
+{
+    struct walk *w = (struct walk *)s;
+    if (!walk_ports(w, put_link))
+        return false;
+    end_at(w, true);
+    return true;
+}
+
 void get_links(struct request *r)
 {
     struct view *v = view_of(r);
     struct position after;
+    struct sieve *focus;
 
-    if (v == NULL || !parse_cursor(r, true, &after))
+    if (v == NULL || !parse_cursor(r, true, &after) ||
+        !query_focus(r, &schema_link, "a.name z.name a.guid z.guid", &focus))
         return;
-    struct walk w = {.f = v->f};
-    if (!query_focus(r, &schema_link, "a.name z.name a.guid z.guid", &w.focus))
-        return;
-    list_begin(&w.l, r, &schema_link);
-    walk_ports(v, after.given ? view_order_find(v, after.guid) : 0, v->f->num_nodes, &after, put_link, &w);
-    end_at(&w.l, v, w.more, &w.last, true, w.focus == NULL ? (int64_t)v->f->num_links : NO_INT);
-    sieve_free(w.focus);
+    struct walk *w = xcalloc(1, sizeof(*w));
+    walk_init(w, r, v, &schema_link);
+    w->s.step = links_step;
+    w->s.free = walk_free;
+    w->focus = focus;
+    w->after = after;
+    w->total = focus != NULL ? NO_INT : (int64_t)v->f->num_links;
+    w->i = after.given ? view_order_find(v, after.guid) : 0;
+    slices_run(r, &w->s);
 }

@@ -21,6 +21,7 @@ bool tele_view_at(struct api *a, struct view *v, struct tele_view *ret)
     if (ret->tele == NULL)
         return false;
     ret->t = tele_table(ret->tele);
+    ret->slots = ret->t->num;
     tele_get_status(ret->tele, &ret->st);
     ret->wall_less_loop = wall_now_ns() - loop_now(a->c.loop).ns;
     return true;
@@ -37,6 +38,17 @@ bool tele_view_of(struct request *r, struct tele_view *ret)
         answer_problem(r, 409,
                        "no counters of fabric %s are collected: telemetry.interval is 0s in weft.yaml",
                        v->src->name);
+    return false;
+}
+
+bool tele_view_again(struct request *r, struct tele_view *w)
+{
+    const struct tele *t = w->v->src->tele;
+    tele_view_done(w); // the list of alarms may be another
+    if (t == w->tele && t != NULL && tele_table(t)->num >= w->slots)
+        return true;
+    answer_problem(r, 503, "collecting counters of fabric %s has begun anew meanwhile; ask again",
+                   w->v->src->name);
     return false;
 }
 

@@ -14,6 +14,7 @@ struct tele_view { // of this moment
     struct tele *tele;
     const struct tele_table *t;
     struct tele_status st;
+    uint32_t slots;         // of the table; later ones are for the next question
     int64_t wall_less_loop; // wall clock minus loop clock
     struct u64map alarm;    // place -> index into the list of alarms, the worst of a place; tele_alarms()
     bool alarms_known;
@@ -22,6 +23,9 @@ struct tele_view { // of this moment
 // counters are collected. tele_view_done() ends it.
 bool tele_view_of(struct request *r, struct tele_view *ret);
 bool tele_view_at(struct api *a, struct view *v, struct tele_view *ret); // false: there is none
+// In a later turn of the loop: what is below w is as it is now, status and slots are of the beginning. False
+// with an answer: there is another collector.
+bool tele_view_again(struct request *r, struct tele_view *w);
 void tele_view_done(struct tele_view *w);
 // The slot of the cable's other end, now or when it was last seen; TELE_SLOT_NONE.
 uint32_t tele_far(const struct tele_view *w, uint32_t slot);
