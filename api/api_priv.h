@@ -291,6 +291,7 @@ void get_vl_waits(struct request *r);
 void get_top(struct request *r);
 void get_congestion(struct request *r);
 void get_health(struct request *r);
+void get_devices(struct request *r);
 void get_unread(struct request *r);
 void get_alarms(struct request *r);
 void get_alarm(struct request *r);
@@ -342,11 +343,11 @@ extern const struct schema schema_drain, schema_drain_body, schema_undrain_body,
     schema_drained, schema_drain_effect;
 extern const struct schema schema_adaptive, schema_adaptive_switch;
 extern const struct schema schema_counter, schema_counters, schema_sample, schema_route_past, schema_top,
-    schema_congestion, schema_health, schema_unread, schema_alarm, schema_alarm_detail, schema_ack_body,
+    schema_congestion, schema_device, schema_health, schema_unread, schema_alarm, schema_alarm_detail, schema_ack_body,
     schema_silence, schema_silence_body, schema_db, schema_db_checked, schema_vl_waits, schema_isolation,
     schema_isolation_exclusion, schema_isolate_body, schema_isolate_port_body, schema_exclude_body;
 extern const struct param counters_params[], history_params[], route_past_params[], top_params[],
-    congestion_params[], health_params[], alarm_params[], vl_wait_params[];
+    congestion_params[], device_params[], health_params[], alarm_params[], vl_wait_params[];
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
 
 // --- render_text.c: codes as words ---
@@ -393,8 +394,8 @@ enum later_lane {
     LATER_QUERY,
     LATER_METRICS,
     LATER_WAIT, // for a device
-};
     LATER_SLICES,
+};
 struct later { // first member of what a worker is to do for a request
     enum later_lane lane;
     // On the loop before that, a slice a turn until it is true; NULL: nothing to do there.
@@ -419,7 +420,6 @@ void later_over(struct later *l);
 void later_answer(struct request *r); // it goes on
 void laters_close(struct api *a);     // no connection may be suspended when the server stops
 
-// --- metrics.c ---
 // --- slices.c ---
 struct slices { // first member of what a handler does on the loop a slice a turn
     struct later later;
@@ -435,6 +435,7 @@ struct slices { // first member of what a handler does on the loop a slice a tur
 void slices_run(struct request *r, struct slices *s);
 bool slice_over(struct slices *s); // to be asked after each row or so
 
+// --- metrics.c ---
 bool metrics_request(struct request *r); // whether it was one below /metrics, which lies outside API_BASE
 void metrics_view_done(struct view *v);
 

@@ -108,7 +108,10 @@ static const struct schema schema_lane = {
     .name = "module_lane", "A lane of a module", sizeof(struct lane_row), lane_fields};
 struct module_row {
     const char *vendor, *part, *serial, *revision, *kind;
-    double celsius, metres;
+    const char *status, *fault;
+    double celsius, metres, rx_low, rx_high, tx_low, tx_high;
+    int64_t taken;
+    bool old;
     struct items lanes;
 };
 #define MODULE(f) offsetof(struct module_row, f)
@@ -120,7 +123,23 @@ static const struct field module_fields[] = {
     {.name = "kind", .type = FIELD_STR, .at = MODULE(kind), "copper, optical, …"},
     {.name = "celsius", .type = FIELD_NUM, .at = MODULE(celsius), "temperature", .null = true},
     {.name = "metres", .type = FIELD_NUM, .at = MODULE(metres), "length of the cable", .null = true},
+    {.name = "status", .type = FIELD_STR, .at = MODULE(status), "its state, in its own words", .null = true},
+    {.name = "fault",
+     .type = FIELD_STR,
+     .at = MODULE(fault),
+     "what it says against itself: that it has failed, or a power outside its own limits",
+     .null = true},
     {.name = "lanes", .type = FIELD_LIST, .at = MODULE(lanes), "optical power by lane", &schema_lane},
+    {.name = "rx_low_dbm", .type = FIELD_NUM, .at = MODULE(rx_low), "its limit of alarm", .null = true},
+    {.name = "rx_high_dbm", .type = FIELD_NUM, .at = MODULE(rx_high), "its limit of alarm", .null = true},
+    {.name = "tx_low_dbm", .type = FIELD_NUM, .at = MODULE(tx_low), "its limit of alarm", .null = true},
+    {.name = "tx_high_dbm", .type = FIELD_NUM, .at = MODULE(tx_high), "its limit of alarm", .null = true},
+    {.name = "sampled_at",
+     .type = FIELD_TIME,
+     .at = MODULE(taken),
+     "when ibdiagnet has looked",
+     .null = true},
+    {.name = "old", .type = FIELD_BOOL, .at = MODULE(old), "more than a day ago: it says nothing of now"},
     {0},
 };
 static const struct schema schema_module = {
@@ -238,6 +257,7 @@ const struct param counters_params[] = {
 struct row_space {
     struct module_row module;
     struct lane_row lane[MODULE_LANES];
+    char fault[100];
     struct health_view health;
     struct values value;
     struct rates rate;
@@ -301,7 +321,20 @@ static void fill_health(struct tele_view *w, uint32_t slot, struct counters_row 
     row->raw_ber = s->health.raw_ber;
 }
 
-static const struct module_row *fill_module(const struct tele_module *m, struct row_space *s)
+static const char *fault_text(const struct tele_module *m, struct row_space *s)
+{
+    struct tele_optics o;
+    if (!tele_module_optics(m, &o) || (!o.fault && o.lane == 0))
+        return NULL;
+    if (o.fault)
+        return "says that it has failed";
+    snprintf(s->fault, sizeof(s->fault), "%.1f dBm %s on lane %u, its own limit %.1f", (double)o.dbm,
+             o.rx ? "received" : "sent", o.lane, (double)o.limit);
+    return s->fault;
+}
+
+static const struct module_row *fill_module(const struct tele *t, const struct tele_module *m,
+                                            struct row_space *s)
 {
     if (m == NULL)
         return NULL;
@@ -315,6 +348,14 @@ static const struct module_row *fill_module(const struct tele_module *m, struct 
                                     .kind = m->kind,
                                     .celsius = m->celsius,
                                     .metres = m->metres,
+                                    .status = m->status[0] ? m->status : NULL,
+                                    .fault = fault_text(m, s),
+                                    .rx_low = m->rx_low,
+                                    .rx_high = m->rx_high,
+                                    .tx_low = m->tx_low,
+                                    .tx_high = m->tx_high,
+                                    .taken = m->taken_ns,
+                                    .old = tele_modules_age(t, m->taken_ns) > TELE_MODULES_OLD_NS,
                                     .lanes = {s->lane, n}};
     return &s->module;
 }
@@ -358,7 +399,7 @@ static void fill(struct tele_view *w, uint32_t slot, struct counters_row *row, s
     fill_values(t, slot, s);
     row->value = &s->value;
     row->rate = &s->rate;
-    row->module = fill_module(tele_module(w->tele, slot), s);
+    row->module = fill_module(w->tele, tele_module(w->tele, slot), s);
 }
 
 // --- the list: by slot, so that a cursor means the same in the next generation ---
@@ -396,6 +437,13 @@ struct ports {
     struct slices s;
     struct tele_view w;
     struct filter f;
+    struct list l;
+    uint64_t i, looked;
+    bool begun;
+};
+
+static bool ports_rows(struct ports *k)
+{
     struct counters_row row;
     struct row_space space;
     for (; k->i < k->w.slots && !list_full(&k->l) && (k->f.focus == NULL || k->looked < LOOKED_MAX); k->i++) {
@@ -415,30 +463,6 @@ static bool ports_step(struct slices *s)
 {
     struct ports *k = (struct ports *)s;
     char next[24];
-
-void get_counters(struct request *r)
-{
-    struct tele_view w;
-    struct filter f;
-    uint64_t i;
-
-    if (!tele_view_of(r, &w) || !cursor_number(r, &i) || !take_filter(r, &w, &f))
-        return;
-    struct ports *k = xcalloc(1, sizeof(*k));
-    k->s.step = ports_step;
-    k->s.free = ports_free;
-    k->w = w;
-    k->f = f;
-    k->i = i;
-    slices_run(r, &k->s);
-}
-    struct list l;
-    uint64_t i, looked;
-    bool begun;
-};
-
-static bool ports_rows(struct ports *k)
-{
     if (!tele_view_again(s->r, &k->w))
         return true;
     if (!k->begun) {
@@ -460,4 +484,21 @@ static void ports_free(struct slices *s)
     tele_view_done(&k->w);
     sieve_free(k->f.focus);
     free(k);
+}
+
+void get_counters(struct request *r)
+{
+    struct tele_view w;
+    struct filter f;
+    uint64_t i;
+
+    if (!tele_view_of(r, &w) || !cursor_number(r, &i) || !take_filter(r, &w, &f))
+        return;
+    struct ports *k = xcalloc(1, sizeof(*k));
+    k->s.step = ports_step;
+    k->s.free = ports_free;
+    k->w = w;
+    k->f = f;
+    k->i = i;
+    slices_run(r, &k->s);
 }

@@ -134,6 +134,10 @@ const struct resource resource_rows[] = {
      get_congestion, "getCongestion", "Who waits for whom, and who is the root of it"},
     {GET_("/fabrics/{f}/health"), ANSWER_LIST, 200, false, health_params, &schema_health, NULL, get_health,
      "listHealth", "How links are, the worst first"},
+    {GET_("/fabrics/{f}/devices"), ANSWER_LIST, 200, false, device_params, &schema_device, NULL, get_devices,
+     "listDevices",
+     "Temperatures, fans and power supplies of devices, as ibdiagnet's file has them; the worst first; 250 an "
+     "answer at most"},
     {GET_("/fabrics/{f}/unread"), ANSWER_LIST, 200, false, NULL, &schema_unread, NULL, get_unread,
      "listUnread", "Devices that do not give their counters, why, and since when"},
     {GET_("/fabrics/{f}/isolations"), ANSWER_LIST, 200, false, NULL, &schema_isolation, NULL, get_isolations,

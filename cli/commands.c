@@ -141,6 +141,8 @@ const struct option_row option_rows[] = {
      .value = "FOCUS",
      .doc = "only what has these fields, as held>5% or rail=3"},
     {.name = "all", .doc = "healthy links too"},
+    {.name = "devices",
+     .doc = "devices instead: temperatures, fans and power supplies of all that are known of"},
     {.name = "rule", .arg = OPTION_VALUE, .value = "RULE", .doc = "only alarms of this rule, such as L06"},
     {.name = "owner", .arg = OPTION_VALUE, .value = "NAME", .doc = "whose it is (default: yours)"},
     // of simulated fabrics
@@ -283,12 +285,15 @@ const struct command_row command_rows[] = {
     {.name = "health",
      .args = "[NODE|FOCUS...]",
      .max_args = 16,
-     .options = "focus all since limit watch",
+     .options = "focus all devices since limit watch",
      .run = cmd_health,
-     .doc = "links that are not as they should be, worst first, why, and what to do",
+     .doc = "links and devices that are not as they should be, worst first, why, and what to do",
      .more = "--since also shows what ended within the time.\n" FOCUS_MORE
-             "Exit code: 1 when a link is degraded, flapping, failing or down and not silenced.\n",
-     .example = "weft health\nweft health --since 24h\nweft health 'state=failing and kind=trunk' -o csv\n"},
+             "Exit code: 1 when a link is degraded, flapping, failing or down, or a device degraded or "
+             "failing, and "
+             "not silenced.\n",
+     .example = "weft health\nweft health --devices 'celsius>70'\nweft health --since 24h\nweft health "
+                "'state=failing and kind=trunk' -o csv\n"},
     {.name = "congestion",
      .args = "[FOCUS...]",
      .max_args = 16,

@@ -95,6 +95,7 @@ static const struct field port_fields[] = {
     {.key = "module_part", .path = "module.part", .flags = FIELD_WIDE},
     {.key = "module_serial", .path = "module.serial", .flags = FIELD_WIDE},
     {.key = "module_celsius", .path = "module.celsius", .flags = FIELD_WIDE},
+    {.key = "module_fault", .path = "module.fault", .flags = FIELD_WIDE},
     {0},
 };
 #define NUM_PORT_FIELDS (sizeof(port_fields) / sizeof(port_fields[0]) - 1)
@@ -169,19 +170,44 @@ static const struct field head_fields[] = {
     {0},
 };
 
+// "; receives dBm -1.2 -0.9 (-6.0 to 4.0)"
+static void powers(struct buf *b, json_t *m, const char *key, const char *word, const char *low,
+                   const char *high)
+{
+    json_t *l;
+    size_t i;
+    bool any = false;
+    json_array_foreach(json_object_get(m, "lanes"), i, l)
+    {
+        if (!json_is_number(json_object_get(l, key)))
+            continue;
+        if (!any)
+            buf_printf(b, ", %s dBm", word);
+        any = true;
+        buf_printf(b, " %.1f", js_num(l, key));
+    }
+    if (any && js_num(m, low) < js_num(m, high))
+        buf_printf(b, " (%.1f to %.1f)", js_num(m, low), js_num(m, high));
+}
+
 // What ibdiagnet's file says of the cable, in a line.
 static json_t *module_line(json_t *m)
 {
     struct buf b = {0};
-    json_t *l;
-    size_t i;
     if (!json_is_object(m))
         return json_string("no source");
     buf_printf(&b, "%s %s %s", js_str(m, "vendor"), js_str(m, "part"), js_str(m, "serial"));
     if (json_is_number(json_object_get(m, "celsius")))
         buf_printf(&b, ", %.1f C", js_num(m, "celsius"));
-    json_array_foreach(json_object_get(m, "lanes"), i, l) if (json_is_number(json_object_get(l, "rx_dbm")))
-        buf_printf(&b, "%s%.1f", i ? " " : ", receives dBm ", js_num(l, "rx_dbm"));
+    powers(&b, m, "rx_dbm", "receives", "rx_low_dbm", "rx_high_dbm");
+    powers(&b, m, "tx_dbm", "sends", "tx_low_dbm", "tx_high_dbm");
+    if (js_str(m, "fault")[0] != 0)
+        buf_printf(&b, "; %s (L17)", js_str(m, "fault"));
+    if (js_true(m, "old")) {
+        buf_puts(&b, "; as it was at ");
+        text_time(&b, js_str(m, "sampled_at"), false);
+        buf_puts(&b, ": says nothing of now");
+    }
     json_t *s = json_string(b.data);
     buf_done(&b);
     return s;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft health: links that are not as they should be, worst first, and what to do about the first.
+// weft health: links that are not as they should be, worst first, and what to do about the first; devices
+// behind them, or alone with --devices.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,30 @@ static const struct field health_fields[] = {
     {0},
 };
 
+static const struct field device_fields[] = {
+    {.key = "state", .title = "STATE", .flags = FIELD_STATE},
+    {.key = "name", .title = "DEVICE", .flags = FIELD_SHRINK},
+    {.key = "celsius", .title = "ASIC C", .kind = FIELD_NUMBER},
+    {.key = "fans_said", .title = "FANS"},
+    {.key = "psus_said", .title = "POWER"},
+    {.key = "why", .title = "WHY (RULE)", .path = "said", .flags = FIELD_SHRINK},
+    {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
+    {.key = "sampled_at", .title = "READ", .kind = FIELD_AGE},
+    {.key = "advice", .title = "ADVICE", .flags = FIELD_SHRINK},
+    {.key = "guid", .flags = FIELD_WIDE},
+    {.key = "type", .flags = FIELD_WIDE},
+    {.key = "role", .flags = FIELD_WIDE},
+    {.key = "rail", .flags = FIELD_WIDE},
+    {.key = "su", .flags = FIELD_WIDE},
+    {.key = "tier", .flags = FIELD_WIDE},
+    {.key = "rule", .flags = FIELD_WIDE},
+    {.key = "failed", .flags = FIELD_WIDE},
+    {.key = "old", .flags = FIELD_WIDE},
+    {.key = "alarm", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "silenced", .flags = FIELD_WIDE},
+    {0},
+};
+
 static bool is_bad(json_t *link)
 {
     static const char *const good[] = {"unknown", "healthy", "unsure"};
@@ -67,6 +92,37 @@ static void say(json_t *items)
         }
         buf_done(&b);
     }
+}
+
+// "12 ok", "1 of 12 failed", "no source".
+static void say_parts(json_t *x, const char *list, const char *key)
+{
+    size_t n = json_array_size(json_object_get(x, list)), failed = 0, absent = 0, i;
+    json_t *part;
+    json_array_foreach(json_object_get(x, list), i, part)
+    {
+        failed += strcmp(js_str(part, "state"), "failed") == 0;
+        absent += strcmp(js_str(part, "state"), "absent") == 0;
+    }
+    json_object_set_new(x, key,
+                        n == 0       ? json_string("no source")
+                        : failed > 0 ? json_sprintf("%zu of %zu failed", failed, n)
+                        : absent > 0 ? json_sprintf("%zu ok, %zu absent", n - absent, absent)
+                                     : json_sprintf("%zu ok", n));
+}
+
+static void say_devices(json_t *items)
+{
+    json_t *x;
+    size_t i;
+    json_array_foreach(items, i, x)
+    {
+        say_parts(x, "fans", "fans_said");
+        say_parts(x, "power_supplies", "psus_said");
+        if (js_true(x, "old"))
+            json_object_set_new(x, "said", json_string("read more than a day ago: says nothing of now"));
+    }
+    say(items);
 }
 
 static long long counted(json_t *fabric, const char *state)
@@ -177,12 +233,16 @@ static void unsure_line(struct out *o, json_t *fabric)
     out_wrap(o, 8);
 }
 
-static void draw(struct cli *c, json_t *items, json_t *fabric, json_t *over)
+static void draw(struct cli *c, json_t *items, json_t *devices, json_t *fabric, json_t *over)
 {
     struct out *o = &c->out;
     json_t *first = json_array_get(items, 0);
     if (json_array_size(items) > 0)
         out_list(o, health_fields, items);
+    if (json_array_size(items) > 0 && json_array_size(devices) > 0)
+        out_newline(o);
+    if (json_array_size(devices) > 0)
+        out_list(o, device_fields, devices);
     past_lines(o, over);
     if (c->args.num_words > 0 || args_has(&c->args, "focus"))
         out_printf(o, "%s",
@@ -190,6 +250,10 @@ static void draw(struct cli *c, json_t *items, json_t *fabric, json_t *over)
                                               : "Nothing wrong there so far.  The whole fabric: ");
     counts_line(o, fabric);
     unsure_line(o, fabric);
+    json_t *device = json_array_get(devices, 0);
+    if (device != NULL && (!is_bad(first) || (strcmp(js_str(first, "state"), "degraded") == 0 &&
+                                              strcmp(js_str(device, "state"), "failing") == 0)))
+        first = device;
     if (is_bad(first))
         next_line(o, first, js_int(fabric, "telemetry.isolation_proposed"));
     else if (js_int(fabric, "telemetry.unread") > 0) {
@@ -222,15 +286,67 @@ static int health_path(struct cli *c, struct buf *path)
     return CLI_OK;
 }
 
+// Devices that are not well; with --devices as they are. Where links are selected by what links alone have,
+// none.
+static int get_devices(struct cli *c, bool alone, json_t **ret)
+{
+    struct buf path = {0};
+    char *place, *focus, *by = NULL;
+    long long limit = 0;
+    int rc = tele_words(c, &place, &focus);
+    if (rc == CLI_OK && alone)
+        rc = cli_number(c, "limit", 1, 100000000, &limit);
+    if (rc != CLI_OK)
+        return rc;
+    buf_printf(&path, "%s/devices", c->fabric);
+    if (alone)
+        http_query(&path, "all", "1");
+    if (place != NULL && strchr(place, '\'') == NULL)
+        http_query(&path, "focus", by = xasprintf("'%s' or '%s *'", place, place));
+    else if (focus != NULL)
+        http_query(&path, "focus", focus);
+    if (focus == NULL || alone)
+        rc = cli_list(c, path.data, limit, ret);
+    else
+        *ret = json_array();
+    if (rc == CLI_OK)
+        say_devices(*ret);
+    buf_done(&path);
+    free(by);
+    free(place);
+    free(focus);
+    return rc;
+}
+
+static bool any_bad(json_t *items)
+{
+    json_t *x;
+    size_t i;
+    json_array_foreach(items, i, x) if (is_bad(x) && !js_true(x, "silenced")) return true;
+    return false;
+}
+
+static int show_devices(struct cli *c)
+{
+    json_t *items = NULL;
+    int rc = get_devices(c, true, &items);
+    if (rc == CLI_OK) {
+        out_list(&c->out, device_fields, items);
+        rc = any_bad(items) ? CLI_FINDINGS : CLI_OK;
+    }
+    json_decref(items);
+    return rc;
+}
+
 int cmd_health(struct cli *c)
 {
     struct buf path = {0};
-    json_t *items = NULL, *fabric = NULL, *over = NULL, *x;
+    json_t *items = NULL, *devices = NULL, *fabric = NULL, *over = NULL;
     long long limit = 0;
-    bool bad = false;
-    size_t i;
 
     int rc = cli_fabric(c);
+    if (rc == CLI_OK && args_has(&c->args, "devices"))
+        return show_devices(c);
     if (rc == CLI_OK)
         rc = cli_number(c, "limit", 1, 100000000, &limit);
     if (rc == CLI_OK)
@@ -240,20 +356,22 @@ int cmd_health(struct cli *c)
     if (rc == CLI_OK)
         rc = cli_list(c, path.data, limit, &items);
     if (rc == CLI_OK)
+        rc = get_devices(c, false, &devices);
+    if (rc == CLI_OK)
         rc = cli_get(c, c->fabric, &fabric);
     if (rc == CLI_OK)
         rc = past(c, &over);
     if (rc == CLI_OK) {
         say(items);
         if (c->out.format == OUT_TABLE)
-            draw(c, items, fabric, over);
+            draw(c, items, devices, fabric, over);
         else
             out_list(&c->out, health_fields, items);
-        json_array_foreach(items, i, x) bad |= is_bad(x) && !js_true(x, "silenced");
-        rc = bad ? CLI_FINDINGS : CLI_OK;
+        rc = any_bad(items) || any_bad(devices) ? CLI_FINDINGS : CLI_OK;
     }
     buf_done(&path);
     json_decref(items);
+    json_decref(devices);
     json_decref(fabric);
     json_decref(over);
     return rc;

@@ -499,9 +499,10 @@ static const struct opt_row telemetry_rows[] = {
      .offset = AT(cable_file),
      .def = "",
      .reload = OPT_RELOAD_RESTART,
-     .doc =
-         "What ibdiagnet says of cables and modules (ibdiagnet2.db_csv or ibdiagnet2.cables): temperature, "
-         "optical power, serial number, vendor; read at start and when it changes; empty: no source"},
+     .doc = "What ibdiagnet says of cables, modules and devices: ibdiagnet2.db_csv, ibdiagnet2.cables, or "
+            "the folder "
+            "that has both. Temperatures, optical power and its limits, serial numbers, vendors, fans, power "
+            "supplies; read at start and when it changes; empty: no source"},
     {0},
 };
 

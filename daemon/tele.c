@@ -72,6 +72,17 @@ static void forget_cables(struct cable_read *c)
     *c = (struct cable_read){0};
 }
 
+static void tell_if_old(const struct wire_tele *w)
+{
+    int64_t age = tele_modules_age(w->tele, w->cable_mtime);
+    if (age > TELE_MODULES_OLD_NS)
+        log_warning(
+            "cable-file-old",
+            "fabric=%s file=\"%s\" hours=%lld text=\"it is shown, but raises no alarm: nothing is known "
+            "of how modules and devices are now\"",
+            w->cfg->name, w->cables.path, (long long)(age / (3600 * MONO_S)));
+}
+
 // A file that cannot be read leaves what was known.
 static void cables_read(void *arg)
 {
@@ -82,23 +93,24 @@ static void cables_read(void *arg)
         log_warning("cable-file-not-read", "fabric=%s text=\"%s\"", w->cfg->name,
                     err_str(&c->e, text, sizeof(text)));
     } else {
-        log_notice("cable-file", "fabric=%s file=\"%s\" modules=%u lines_left_out=%u", w->cfg->name, c->path,
-                   tele_modules_num(c->modules), c->lines);
+        log_notice("cable-file", "fabric=%s file=\"%s\" modules=%u devices=%u lines_left_out=%u",
+                   w->cfg->name, c->path, tele_modules_num(c->modules), tele_devices_num(c->modules),
+                   c->lines);
+        tell_if_old(w);
         tele_set_modules(w->tele, c->modules);
         c->modules = NULL;
     }
     forget_cables(c);
 }
 
-// Reads the file again when it is another one.
+// Reads the file again when it is another one, and nobody writes it just now.
 static void look_at_cables(struct wire_tele *w)
 {
     const char *path = w->env.config->cable_file;
-    struct stat st = {0};
     if (path[0] == 0 || w->cables.running)
         return;
-    int64_t mtime = stat(path, &st) == 0 ? st.st_mtim.tv_sec * MONO_S + st.st_mtim.tv_nsec : -1;
-    if (mtime == w->cable_mtime)
+    int64_t mtime = tele_modules_written(path);
+    if (mtime == w->cable_mtime || (w->cable_mtime != 0 && mtime >= 0 && wall_now_ns() - mtime < MONO_S))
         return;
     w->cable_mtime = mtime;
     w->cables = (struct cable_read){

@@ -198,9 +198,9 @@ const struct alarm_rule alarm_rules[] = {
      .severity = "minor; critical",
      .raised = "the switch's ASIC is above 80 C; above 90 C, or a fan or a power supply has failed",
      .cleared = "5 C below that; all that had failed works",
-     .advice = "a fan or power supply: replace it, and take the traffic off first where the switch may go "
-               "down with it: weft node drain NODE --dry-run. Hot: airflow, filters, the room; other "
-               "switches of the rack",
+     .advice =
+         "a fan or power supply: replace it; where the switch may go down with it, take its traffic off "
+         "first (weft node drain). Hot: airflow, filters, the room; the switches beside it",
      .source = "SckyzO/infiniband_exporter",
      .clear_after_ns = 0,
      .own_clear = true},

@@ -480,6 +480,12 @@ void tele_modules_free(struct tele_modules *m)
     free(m);
 }
 
+const char *tele_part_state_name(enum tele_part_state s)
+{
+    static const char *const name[] = {"unknown", "ok", "failed", "absent"};
+    return name[s];
+}
+
 uint32_t tele_modules_num(const struct tele_modules *m)
 {
     return m->num;

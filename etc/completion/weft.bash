@@ -5,7 +5,7 @@ _weft() {
     local -A second=([counters]="list" [alarm]="show ack silence" [silence]="add end" [isolate]="release exclude include" [db]="status check" [link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [sim]="show link cable node switch hosts host adapter guid key trap set sm traffic receiver errors play loss")
     local -A options=(
         ["status"]="--watch --wait"
-        ["health"]="--watch --limit --since --focus --all"
+        ["health"]="--watch --limit --since --focus --all --devices"
         ["congestion"]="--watch --limit --focus"
         ["top"]="--watch --limit --since --until --by"
         ["counters"]="--watch --limit --since --until --step --counter --by --vl --peaks --focus"
