@@ -232,6 +232,7 @@ static void job_free(struct later *l)
         struct metrics_part_of *x = &m->part[i];
         names_unref(x->names);
         fabric_unref(x->copy.f);
+        tele_modules_free(x->copy.modules);
         fabric_unref(x->known);
         free(x->key);
         free(x->copy.port);
@@ -347,6 +348,10 @@ static void begin_part(struct metrics_part_of *x, struct view *v, const struct m
     x->v = v;
     x->copy = (struct metrics_copy){.f = f != NULL ? fabric_ref(f) : NULL, .part = *part};
     x->copy.fabric = named ? src->name : NULL;
+    if (src->tele != NULL && tele_modules_of(src->tele) != NULL) {
+        x->copy.modules = tele_modules_ref(tele_modules_of(src->tele));
+        x->copy.modules_from_ns = wall_now_ns() - TELE_MODULES_OLD_NS;
+    }
     if (src->sm != NULL)
         sm_get_blueprint(src->sm, &b);
     x->known = b.known != NULL ? fabric_ref(b.known) : NULL;

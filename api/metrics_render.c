@@ -531,8 +531,173 @@ static void family_of_nodes(struct render *r, const char *name, enum metric_type
     each_node(r, kind, fn);
 }
 
+// --- what ibdiagnet has seen: modules, temperatures, fans, power supplies ---
+
+static const struct tele_module *module_of(const struct metrics_copy *c, const struct port *p)
+{
+    const struct tele_module *m = NULL;
+    if (c->modules != NULL && p->num > 0) {
+        m = tele_modules_find(c->modules, fabric_node(c->f, p->node)->guid, p->num);
+        m = m != NULL ? m : tele_modules_find(c->modules, p->guid, p->num);
+    }
+    return m != NULL && m->taken_ns >= c->modules_from_ns ? m : NULL;
+}
+
+static void module_temperature(struct render *r, const struct metrics_copy *c, const struct port *p)
+{
+    const struct tele_module *m = module_of(c, p);
+    if (m == NULL || isnan(m->celsius))
+        return;
+    fabric_port_labels(r, c, p);
+    put(r, m->celsius);
+}
+
+static void module_powers(struct render *r, const struct metrics_copy *c, const struct port *p, bool rx)
+{
+    const struct tele_module *m = module_of(c, p);
+    for (unsigned i = 0; m != NULL && i < m->lanes && i < MODULE_LANES; i++) {
+        double v = rx ? m->rx_dbm[i] : m->tx_dbm[i];
+        if (isnan(v))
+            continue;
+        fabric_port_labels(r, c, p);
+        number_label(&r->scratch, "lane", i + 1);
+        put(r, v);
+    }
+}
+
+static void module_rx(struct render *r, const struct metrics_copy *c, const struct port *p)
+{
+    module_powers(r, c, p, true);
+}
+
+static void module_tx(struct render *r, const struct metrics_copy *c, const struct port *p)
+{
+    module_powers(r, c, p, false);
+}
+
+static void module_temperatures_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    each_port(r, c, n, module_temperature);
+}
+
+static void module_rx_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    each_port(r, c, n, module_rx);
+}
+
+static void module_tx_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    each_port(r, c, n, module_tx);
+}
+
+static const struct tele_device *device_of(const struct metrics_copy *c, const struct node *n)
+{
+    const struct tele_device *d = c->modules != NULL ? tele_device_find(c->modules, n->guid) : NULL;
+    return d != NULL && d->taken_ns >= c->modules_from_ns ? d : NULL;
+}
+
+static void temperature_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    const struct tele_device *d = device_of(c, n);
+    if (d == NULL || isnan(d->celsius))
+        return;
+    node_labels(r, c, n);
+    put(r, d->celsius);
+}
+
+static void fans_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    const struct tele_device *d = device_of(c, n);
+    for (uint32_t i = 0; d != NULL && i < d->num_fans; i++) {
+        if (d->fan[i].rpm < 0)
+            continue;
+        node_labels(r, c, n);
+        number_label(&r->scratch, "fan", d->fan[i].index);
+        put(r, d->fan[i].rpm);
+    }
+}
+
+// Of all fans together, as the device's own tool has it.
+static void fan_status_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    const struct tele_device *d = device_of(c, n);
+    bool known = false, failed = d != NULL && d->slow_fans != 0;
+    for (uint32_t i = 0; d != NULL && i < d->num_fans; i++) {
+        known = known || d->fan[i].state != PART_UNKNOWN;
+        failed = failed || d->fan[i].state == PART_FAILED;
+    }
+    if (!known && !failed)
+        return;
+    node_labels(r, c, n);
+    metrics_label(&r->scratch, "status", failed ? "ERROR" : "OK");
+    put(r, 1);
+}
+
+static void psu_info(struct render *r, const struct metrics_copy *c, const struct node *n,
+                     const struct tele_psu *p, const char *status)
+{
+    node_labels(r, c, n);
+    number_label(&r->scratch, "psu", p->index);
+    metrics_label(&r->scratch, "status", status);
+    put(r, 1);
+}
+
+static void psus_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    const struct tele_device *d = device_of(c, n);
+    for (uint32_t i = 0; d != NULL && i < d->num_psus; i++)
+        if (d->psu[i].state == PART_OK || d->psu[i].state == PART_FAILED)
+            psu_info(r, c, n, &d->psu[i], d->psu[i].state == PART_OK ? "OK" : "ERROR");
+}
+
+static void psu_dc_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    const struct tele_device *d = device_of(c, n);
+    for (uint32_t i = 0; d != NULL && i < d->num_psus; i++)
+        if (d->psu[i].dc[0] != 0 && d->psu[i].state != PART_ABSENT)
+            psu_info(r, c, n, &d->psu[i], d->psu[i].dc);
+}
+
+static void psu_fans_of(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    const struct tele_device *d = device_of(c, n);
+    for (uint32_t i = 0; d != NULL && i < d->num_psus; i++)
+        if (d->psu[i].fan[0] != 0 && d->psu[i].state != PART_ABSENT)
+            psu_info(r, c, n, &d->psu[i], d->psu[i].fan);
+}
+
+static void environment(struct render *r)
+{
+    char name[90];
+    for (unsigned kind = TELE_OF_SWITCH; kind <= TELE_OF_HCA; kind++) {
+        snprintf(name, sizeof(name), "infiniband_%s_temperature_celsius", kind_name[kind]);
+        family_of_nodes(r, name, METRIC_GAUGE, "Temperature of the ASIC, from ibdiagnet's file", kind,
+                        temperature_of);
+        snprintf(name, sizeof(name), "infiniband_%s_port_module_temperature_celsius", kind_name[kind]);
+        family_of_nodes(r, name, METRIC_GAUGE, "Temperature of the module, from ibdiagnet's file", kind,
+                        module_temperatures_of);
+        snprintf(name, sizeof(name), "infiniband_%s_port_module_rx_power_dbm", kind_name[kind]);
+        family_of_nodes(r, name, METRIC_GAUGE, "Optical power received by lane, from ibdiagnet's file", kind,
+                        module_rx_of);
+        snprintf(name, sizeof(name), "infiniband_%s_port_module_tx_power_dbm", kind_name[kind]);
+        family_of_nodes(r, name, METRIC_GAUGE, "Optical power sent by lane, from ibdiagnet's file", kind,
+                        module_tx_of);
+    }
+    family_of_nodes(r, "infiniband_switch_fan_rpm", METRIC_GAUGE, "Turns a minute of a fan", TELE_OF_SWITCH,
+                    fans_of);
+    family_of_nodes(r, "infiniband_switch_fan_status_info", METRIC_INFO, "Whether all fans are well",
+                    TELE_OF_SWITCH, fan_status_of);
+    family_of_nodes(r, "infiniband_switch_power_supply_status_info", METRIC_INFO,
+                    "Whether a power supply is well", TELE_OF_SWITCH, psus_of);
+    family_of_nodes(r, "infiniband_switch_power_supply_dc_power_status_info", METRIC_INFO,
+                    "Its DC side, in the device's words", TELE_OF_SWITCH, psu_dc_of);
+    family_of_nodes(r, "infiniband_switch_power_supply_fan_status_info", METRIC_INFO,
+                    "Its fan, in the device's words", TELE_OF_SWITCH, psu_fans_of);
+}
+
 static void devices(struct render *r)
 {
+    environment(r);
     ups(r);
     family_of_nodes(r, "infiniband_switch_port_state", METRIC_GAUGE, "1 when the link is up, else 0",
                     TELE_OF_SWITCH, states_of);

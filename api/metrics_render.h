@@ -9,6 +9,7 @@
 #include "api/metrics_page.h"
 #include "fabric/fabric.h"
 #include "telemetry/counters.h"
+#include "telemetry/module.h"
 #include "telemetry/names.h"
 
 enum metrics_class { // each family is in one
@@ -56,6 +57,8 @@ struct metrics_copy {       // of one fabric
     const struct metrics_labels *guilbaults; // NULL: not under those names
     const char *fabric;                      // as in metrics_labels_make()
     struct metrics_part part;
+    struct tele_modules *modules; // what ibdiagnet has seen; NULL: no source
+    int64_t modules_from_ns;      // what is older says nothing of now, and is not on the page
     uint32_t num, cap;
     struct metrics_port *port; // by slot
     uint64_t *have;            // [num]

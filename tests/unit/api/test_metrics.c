@@ -244,6 +244,64 @@ static void devices(void **state)
     fabric_unref(f);
 }
 
+// What ibdiagnet's file has, under the names of ibswinfo's collector; nothing of what is too old.
+static void environment(void **state)
+{
+    static const char text_of[] =
+        "START_CABLE_INFO\nNodeGuid,PortNum,Temperature,RX1Power,RX2Power,TX1Power\n"
+        "0x100,1,58C,-2.5,NA,1.5\n0x11,1,40C,NA,NA,NA\nEND_CABLE_INFO\n"
+        "START_TEMP_SENSING\nNodeGUID,CurrentTemperature\n0x100,55\n0x10,61\n0x200,N/A\nEND_TEMP_SENSING\n"
+        "START_FANS_SPEED\nNodeGuid,SensorIndex,FanSpeed\n0x100,1,9000\n0x100,2,0\n0x200,1,9000\nEND_FANS_"
+        "SPEED\n"
+        "START_POWER_SUPPLIES\nNodeGuid,PSUIndex,IsPresent,DCState,FanState\n"
+        "0x100,1,Yes,OK,OK\n0x100,2,Yes,ERROR,OK\n0x100,3,No,N/A,N/A\nEND_POWER_SUPPLIES\n";
+    struct rig r;
+    const struct fabric *f = make_fabric(true);
+    (void)state;
+    for (int old = 0; old < 2; old++) {
+        char in[sizeof(text_of)];
+        memcpy(in, text_of, sizeof(in));
+        rig_init(&r, f, NULL, NULL, (struct metrics_part){.of = 1});
+        r.copy.modules = tele_modules_parse(in, 1000, NULL, NULL);
+        r.copy.modules_from_ns = 1000 + old;
+        char *text = render(&r, false, METRICS_ALL);
+        if (old) {
+            has_not(text, "celsius{");
+            has_not(text, "rpm{");
+            has_not(text, "status_info{");
+        } else {
+            has(text, "infiniband_switch_port_module_temperature_celsius{" L ",port=\"1\"," LN "}", 58);
+            has(text, "infiniband_switch_port_module_rx_power_dbm{" L ",port=\"1\"," LN ",lane=\"1\"}", -2.5);
+            has(text, "infiniband_switch_port_module_tx_power_dbm{" L ",port=\"1\"," LN ",lane=\"1\"}", 1.5);
+            has_not(text, "lane=\"2\"");
+            has(text, "infiniband_switch_temperature_celsius{" L "," LN "}", 55);
+            has_not(text, "infiniband_switch_temperature_celsius{guid=\"0x0000000000000200\"");
+            has(text, "infiniband_hca_temperature_celsius{guid=\"0x0000000000000010\",hca=\"gpu-1 mlx5_0\"}",
+                61);
+            has(text, "infiniband_switch_fan_rpm{" L "," LN ",fan=\"1\"}", 9000);
+            has(text, "infiniband_switch_fan_rpm{" L "," LN ",fan=\"2\"}", 0);
+            has(text, "infiniband_switch_fan_status_info{" L "," LN ",status=\"ERROR\"}", 1);
+            has(text,
+                "infiniband_switch_fan_status_info{guid=\"0x0000000000000200\",switch=\"spine\",status="
+                "\"OK\"}",
+                1);
+            has(text, "infiniband_switch_power_supply_status_info{" L "," LN ",psu=\"1\",status=\"OK\"}", 1);
+            has(text, "infiniband_switch_power_supply_status_info{" L "," LN ",psu=\"2\",status=\"ERROR\"}",
+                1);
+            has(text,
+                "infiniband_switch_power_supply_dc_power_status_info{" L "," LN ",psu=\"1\",status=\"OK\"}",
+                1);
+            has(text, "infiniband_switch_power_supply_fan_status_info{" L "," LN ",psu=\"2\",status=\"OK\"}",
+                1);
+            has_not(text, "psu=\"3\"");
+        }
+        free(text);
+        tele_modules_free(r.copy.modules);
+        rig_done(&r);
+    }
+    fabric_unref(f);
+}
+
 static void unread_is_absent(void **state)
 {
     struct rig r;
@@ -491,6 +549,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_counters),
         cmocka_unit_test(devices),
+        cmocka_unit_test(environment),
         cmocka_unit_test(unread_is_absent),
         cmocka_unit_test(names_of_what_is_away),
         cmocka_unit_test(classes_and_parts),
