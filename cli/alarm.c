@@ -16,8 +16,8 @@ static const struct field alarm_fields[] = {
     {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
     {.key = "rule", .title = "RULE"},
     {.key = "title", .title = "WHAT", .flags = FIELD_SHRINK},
-    {.key = "place", .title = "WHERE", .flags = FIELD_SHRINK},
-    {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK},
+    {.key = "place", .title = "WHERE"},
+    {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "mark", .title = "STATE"},
     {.key = "count", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
     {.key = "members", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
@@ -157,9 +157,9 @@ static int id_path(struct cli *c, const char *what, const char *below, struct bu
 }
 
 static const struct field member_fields[] = {
-    {.key = "place", .title = "MEMBER", .flags = FIELD_SHRINK},
+    {.key = "place", .title = "MEMBER"},
     {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
-    {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK},
+    {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
     {0},
 };
@@ -227,7 +227,7 @@ static const struct field silence_fields[] = {
     {.key = "from", .title = "FROM", .kind = FIELD_TIME},
     {.key = "until", .title = "UNTIL", .kind = FIELD_TIME},
     {.key = "owner", .title = "OWNER"},
-    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK},
+    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "covers", .title = "ALARMS", .kind = FIELD_COUNT},
     {.key = "maintenance", .flags = FIELD_WIDE},
     {.key = "now", .flags = FIELD_WIDE},

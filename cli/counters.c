@@ -18,7 +18,7 @@ static const struct field known_fields[] = {
     {.key = "unit", .title = "UNIT"},
     {.key = "group", .title = "READ WITH"},
     {.key = "ibta", .title = "STANDARD", .flags = FIELD_SHRINK},
-    {.key = "doc", .title = "MEANING", .flags = FIELD_SHRINK},
+    {.key = "doc", .title = "MEANING", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "metric", .flags = FIELD_WIDE},
     {.key = "kind", .flags = FIELD_WIDE},
     {0},
@@ -144,7 +144,7 @@ static const struct field counter_fields[] = {
     {.key = "rate", .title = "A SECOND", .kind = FIELD_FIGURE},
     {.key = "unit", .title = "UNIT"},
     {.key = "group", .flags = FIELD_WIDE},
-    {.key = "doc", .title = "MEANING", .flags = FIELD_SHRINK},
+    {.key = "doc", .title = "MEANING", .flags = FIELD_SHRINK | FIELD_BELOW},
     {0},
 };
 static const struct field head_fields[] = {

@@ -16,7 +16,7 @@ static const struct field db_fields[] = {
     {.key = "minute", .title = "MINUTE", .path = "minute.bytes", .kind = FIELD_BYTES},
     {.key = "hour", .title = "HOUR", .path = "hour.bytes", .kind = FIELD_BYTES},
     {.key = "first", .title = "OLDEST", .kind = FIELD_AGE},
-    {.key = "text", .title = "WHAT IS WRONG", .flags = FIELD_SHRINK},
+    {.key = "text", .title = "WHAT IS WRONG", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "folder", .title = "FOLDER", .flags = FIELD_SHRINK},
     {.key = "files", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
     {.key = "last_commit_seconds", .kind = FIELD_SECONDS, .flags = FIELD_WIDE},

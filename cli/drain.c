@@ -23,7 +23,7 @@ static const struct field drain_fields[] = {
     {.key = "cables", .title = "CABLES UP", .kind = FIELD_COUNT},
     {.key = "since", .title = "SINCE", .kind = FIELD_TIME},
     {.key = "by", .title = "BY"},
-    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK},
+    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "port", .title = "PORT", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
     {.key = "text", .title = "", .flags = FIELD_WIDE},
     {0},

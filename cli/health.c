@@ -13,11 +13,11 @@
 
 static const struct field health_fields[] = {
     {.key = "state", .title = "STATE", .flags = FIELD_STATE},
-    {.key = "place", .title = "LINK", .flags = FIELD_SHRINK},
+    {.key = "place", .title = "LINK"},
     {.key = "cable", .title = "CABLE", .flags = FIELD_SHRINK},
-    {.key = "why", .title = "WHY (RULE)", .path = "said", .flags = FIELD_SHRINK},
+    {.key = "why", .title = "WHY (RULE)", .path = "said", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
-    {.key = "advice", .title = "ADVICE", .flags = FIELD_SHRINK},
+    {.key = "advice", .title = "ADVICE", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "rule", .flags = FIELD_WIDE},
     {.key = "alarm", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
     {.key = "silenced", .flags = FIELD_WIDE},
@@ -40,14 +40,14 @@ static const struct field health_fields[] = {
 
 static const struct field device_fields[] = {
     {.key = "state", .title = "STATE", .flags = FIELD_STATE},
-    {.key = "name", .title = "DEVICE", .flags = FIELD_SHRINK},
+    {.key = "name", .title = "DEVICE"},
     {.key = "celsius", .title = "ASIC C", .kind = FIELD_NUMBER},
     {.key = "fans_said", .title = "FANS"},
     {.key = "psus_said", .title = "POWER"},
-    {.key = "why", .title = "WHY (RULE)", .path = "said", .flags = FIELD_SHRINK},
+    {.key = "why", .title = "WHY (RULE)", .path = "said", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
     {.key = "sampled_at", .title = "READ", .kind = FIELD_AGE},
-    {.key = "advice", .title = "ADVICE", .flags = FIELD_SHRINK},
+    {.key = "advice", .title = "ADVICE", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "guid", .flags = FIELD_WIDE},
     {.key = "type", .flags = FIELD_WIDE},
     {.key = "role", .flags = FIELD_WIDE},

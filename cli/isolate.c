@@ -12,12 +12,12 @@
 
 static const struct field isolation_fields[] = {
     {.key = "state", .title = "STATE"},
-    {.key = "name", .title = "LINK", .flags = FIELD_SHRINK},
+    {.key = "name", .title = "LINK"},
     {.key = "rule", .title = "RULE"},
-    {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK},
+    {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
     {.key = "by", .title = "BY"},
-    {.key = "why", .title = "WHAT STANDS AGAINST IT", .flags = FIELD_SHRINK},
+    {.key = "why", .title = "WHAT STANDS AGAINST IT", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "verdict", .flags = FIELD_WIDE},
     {.key = "clean", .flags = FIELD_WIDE},
     {.key = "alarm", .flags = FIELD_WIDE},
@@ -36,7 +36,7 @@ static const struct field exclusion_fields[] = {
     {.key = "guid", .path = "place.guid", .flags = FIELD_WIDE},
     {.key = "until", .title = "UNTIL", .kind = FIELD_TIME},
     {.key = "by", .title = "BY"},
-    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK},
+    {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK | FIELD_BELOW},
     {0},
 };
 

@@ -16,6 +16,7 @@
 #define FIELDS_MAX 160
 #define SHRUNK_MIN 8
 #define GAP 2
+#define BELOW 4 // indent of sentences below a row
 
 json_t *js_at(json_t *o, const char *path)
 {
@@ -177,29 +178,45 @@ static bool is_column(const struct field *f)
     return !(f->flags & FIELD_WIDE);
 }
 
-static void shrink(const struct out *o, const struct field *fields, unsigned *width)
+// How wide each column is; below: sentences have no column.
+struct widths {
+    unsigned at[FIELDS_MAX];
+    bool below;
+};
+
+static bool has_column(const struct widths *w, const struct field *f)
+{
+    return is_column(f) && !(w->below && (f->flags & FIELD_BELOW));
+}
+
+static unsigned total_of(const struct widths *w, const struct field *fields)
 {
     unsigned total = 0;
+    for (unsigned i = 0; fields[i].key && i < FIELDS_MAX; i++)
+        if (has_column(w, &fields[i]))
+            total += w->at[i] + GAP;
+    return total - (total ? GAP : 0);
+}
 
-    for (unsigned i = 0; fields[i].key; i++)
-        if (is_column(&fields[i]))
-            total += width[i] + GAP;
-    total -= total ? GAP : 0;
-    while (o->width > 0 && total > o->width) {
+static void shrink(const struct out *o, const struct field *fields, struct widths *w)
+{
+    unsigned *width = w->at;
+    w->below = o->width > 0 && total_of(w, fields) > o->width;
+    for (unsigned total = total_of(w, fields); o->width > 0 && total > o->width; total--) {
         unsigned widest = FIELDS_MAX;
         for (unsigned i = 0; fields[i].key; i++)
-            if (is_column(&fields[i]) && (fields[i].flags & FIELD_SHRINK) && width[i] > SHRUNK_MIN &&
+            if (has_column(w, &fields[i]) && (fields[i].flags & FIELD_SHRINK) && width[i] > SHRUNK_MIN &&
                 (widest == FIELDS_MAX || width[i] > width[widest]))
                 widest = i;
         if (widest == FIELDS_MAX)
             return;
         width[widest]--;
-        total--;
     }
 }
 
-static void measure(struct out *o, const struct field *fields, json_t *items, unsigned *width)
+static void measure(struct out *o, const struct field *fields, json_t *items, struct widths *ret)
 {
+    unsigned *width = ret->at;
     struct buf b = {0};
     size_t k;
     json_t *item;
@@ -217,7 +234,7 @@ static void measure(struct out *o, const struct field *fields, json_t *items, un
         }
     }
     buf_done(&b);
-    shrink(o, fields, width);
+    shrink(o, fields, ret);
 }
 
 static void trim(struct buf *b)
@@ -226,8 +243,23 @@ static void trim(struct buf *b)
         b->data[--b->len] = 0;
 }
 
+static void sentences(struct out *o, const struct field *fields, json_t *item)
+{
+    struct buf b = {0};
+    for (unsigned i = 0; fields[i].key && i < FIELDS_MAX; i++) {
+        if (!is_column(&fields[i]) || !(fields[i].flags & FIELD_BELOW))
+            continue;
+        cell(o, &b, &fields[i], item);
+        if (b.len == 0 || strcmp(b.data, "-") == 0)
+            continue;
+        buf_printf(&o->text, "%*s%s", BELOW, "", b.data);
+        out_wrap(o, BELOW);
+    }
+    buf_done(&b);
+}
+
 // item NULL: the titles.
-static void table_row(struct out *o, const struct field *fields, json_t *item, const unsigned *width)
+static void table_row(struct out *o, const struct field *fields, json_t *item, const struct widths *w)
 {
     struct buf b = {0};
     bool first = true;
@@ -235,7 +267,7 @@ static void table_row(struct out *o, const struct field *fields, json_t *item, c
     for (unsigned i = 0; fields[i].key && i < FIELDS_MAX; i++) {
         const struct field *f = &fields[i];
         enum colour c = item == NULL ? COLOUR_BOLD : COLOUR_NONE;
-        if (!is_column(f))
+        if (!has_column(w, f))
             continue;
         buf_clear(&b);
         if (item == NULL)
@@ -246,13 +278,15 @@ static void table_row(struct out *o, const struct field *fields, json_t *item, c
             c = state_colour(b.data);
         buf_puts(&o->text, first ? "" : "  ");
         colour_on(o, c);
-        text_fit(&o->text, b.data, width[i], is_right(f), o->utf8);
+        text_fit(&o->text, b.data, w->at[i], is_right(f), o->utf8);
         colour_off(o, c);
         first = false;
     }
     trim(&o->text);
     buf_putc(&o->text, '\n');
     buf_done(&b);
+    if (w->below && item != NULL)
+        sentences(o, fields, item);
 }
 
 // Quoted where it has to be. A text that a spreadsheet would compute gets an apostrophe, as in the API's CSV.
@@ -333,7 +367,7 @@ static void json_list(struct out *o, const struct field *fields, json_t *items)
 
 void out_list(struct out *o, const struct field *fields, json_t *items)
 {
-    unsigned width[FIELDS_MAX];
+    struct widths width = {0};
     size_t i;
     json_t *item;
 
@@ -347,10 +381,10 @@ void out_list(struct out *o, const struct field *fields, json_t *items)
         json_array_foreach(items, i, item) csv_row(o, fields, item);
         return;
     case OUT_TABLE:
-        measure(o, fields, items, width);
+        measure(o, fields, items, &width);
         if (o->header)
-            table_row(o, fields, NULL, width);
-        json_array_foreach(items, i, item) table_row(o, fields, item, width);
+            table_row(o, fields, NULL, &width);
+        json_array_foreach(items, i, item) table_row(o, fields, item, &width);
         return;
     }
 }
@@ -398,21 +432,20 @@ void out_object(struct out *o, const struct field *fields, json_t *object)
 
 static void record_line(struct out *o, const struct field *fields, json_t *item, bool first)
 {
-    unsigned width[FIELDS_MAX];
+    struct widths width = {0};
     struct buf b = {0};
 
     for (unsigned i = 0; fields[i].key && i < FIELDS_MAX; i++) {
-        width[i] = 0;
         if (!is_column(&fields[i]))
             continue;
         cell(o, &b, &fields[i], item);
         unsigned w = text_width(b.data), t = text_width(fields[i].title);
-        width[i] = w > t ? w : t;
+        width.at[i] = w > t ? w : t;
     }
     buf_done(&b);
     if (first && o->header)
-        table_row(o, fields, NULL, width);
-    table_row(o, fields, item, width);
+        table_row(o, fields, NULL, &width);
+    table_row(o, fields, item, &width);
 }
 
 void out_record(struct out *o, const struct field *fields, json_t *item, bool first)

@@ -2,8 +2,8 @@
 // What commands print: one walk over a table of fields feeds the aligned table, CSV and JSON. Everything is
 // gathered in memory, escaped, and written by out_flush(), so that a screen is drawn at once.
 //
-// Tables take the width of the terminal: columns that may shrink do. Elsewhere nothing is cut. JSON is ASCII;
-// lists have one object a line. A CSV record is always one line.
+// Tables take the width of the terminal: sentences go below their rows, then columns that may shrink do.
+// Elsewhere nothing is cut. JSON is ASCII; lists have one object a line. A CSV record is always one line.
 #ifndef WEFT_CLI_OUT_H
 #define WEFT_CLI_OUT_H
 
@@ -34,6 +34,8 @@ enum {
     FIELD_SHRINK = 1, // may be cut on a narrow terminal
     FIELD_WIDE = 2,   // only in CSV, JSON and tables of one thing
     FIELD_STATE = 4,  // coloured by what it says
+    FIELD_BELOW =
+        8, // a sentence: where the terminal is too narrow for the table, it is wrapped below its row
 };
 
 struct field {

@@ -111,7 +111,7 @@ static const struct field finding_fields[] = {
     {.key = "code", .title = "CODE"},
     {.key = "where", .title = "WHERE", .flags = FIELD_SHRINK},
     {.key = "count", .title = "COUNT", .kind = FIELD_COUNT},
-    {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK},
+    {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK | FIELD_BELOW},
     {0},
 };
 
@@ -135,7 +135,7 @@ static const struct field adaptive_fields[] = {
     {.key = "state", .title = "STATE", .flags = FIELD_STATE},
     {.key = "groups", .title = "GROUPS", .kind = FIELD_COUNT},
     {.key = "cap", .title = "OF", .kind = FIELD_COUNT},
-    {.key = "why", .title = "WHY", .flags = FIELD_SHRINK},
+    {.key = "why", .title = "WHY", .flags = FIELD_SHRINK | FIELD_BELOW},
     {0},
 };
 

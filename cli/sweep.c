@@ -30,7 +30,7 @@ static const struct field sweep_fields[] = {
     {.key = "shift", .path = "quality.shift", .kind = FIELD_SECONDS, .flags = FIELD_WIDE},
     {.key = "alltoall", .path = "quality.alltoall", .kind = FIELD_SECONDS, .flags = FIELD_WIDE},
     {.key = "alltoall_max", .path = "quality.alltoall_max", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
-    {.key = "text", .title = "OUTCOME", .flags = FIELD_SHRINK},
+    {.key = "text", .title = "OUTCOME", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "phases", .kind = FIELD_PHASES, .flags = FIELD_WIDE},
     {0},
 };
@@ -48,7 +48,7 @@ static const struct field event_fields[] = {
     {.key = "severity", .title = "SEVERITY", .flags = FIELD_STATE},
     {.key = "kind", .title = "KIND"},
     {.key = "subject", .flags = FIELD_WIDE},
-    {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK},
+    {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK | FIELD_BELOW},
     {0},
 };
 

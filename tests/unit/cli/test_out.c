@@ -209,13 +209,46 @@ static void test_measures(void **state)
     out_done(&o);
 }
 
+// Where the table is too wide its sentences are wrapped below their rows, and nothing else is cut.
+static void test_below(void **state)
+{
+    static const struct field f[] = {
+        {.key = "place", .title = "WHERE"},
+        {.key = "why", .title = "WHY", .flags = FIELD_SHRINK | FIELD_BELOW},
+        {.key = "since", .title = "SINCE"},
+        {.key = "advice", .title = "ADVICE", .flags = FIELD_SHRINK | FIELD_BELOW},
+        {0},
+    };
+    json_t *items = json_pack("[{s:s,s:s,s:s,s:s},{s:s,s:n,s:s,s:s}]", "place", "leaf-1/33", "why",
+                              "21 symbol errors within 12 min", "since", "2 min", "advice", "reseat it",
+                              "place", "leaf-2/1", "why", "since", "1 h", "advice", "look");
+    struct out o = {.header = true, .utf8 = true, .width = 30, .tty = true};
+    (void)state;
+    out_list(&o, f, items);
+    assert_string_equal(o.text.data, "WHERE      SINCE\n"
+                                     "leaf-1/33  2 min\n"
+                                     "    21 symbol errors within 12\n"
+                                     "    min\n"
+                                     "    reseat it\n"
+                                     "leaf-2/1   1 h\n"
+                                     "    look\n");
+    out_done(&o);
+    o = (struct out){.header = true, .utf8 = true, .width = 70, .tty = true};
+    out_list(&o, f, items);
+    assert_string_equal(o.text.data, "WHERE      WHY                             SINCE  ADVICE\n"
+                                     "leaf-1/33  21 symbol errors within 12 min  2 min  reseat it\n"
+                                     "leaf-2/1   -                               1 h    look\n");
+    out_done(&o);
+    json_decref(items);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),    cmocka_unit_test(test_narrow),        cmocka_unit_test(test_colour),
         cmocka_unit_test(test_csv),      cmocka_unit_test(test_json),          cmocka_unit_test(test_object),
         cmocka_unit_test(test_wrap),     cmocka_unit_test(test_ages_and_keys), cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_measures),
+        cmocka_unit_test(test_measures), cmocka_unit_test(test_below),
     };
     setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);
