@@ -298,6 +298,11 @@ static bool may_heal(int code)
     return code != -EPROTONOSUPPORT && code != -EACCES && code != -EPERM && code != -EINVAL;
 }
 
+static void on_history(void *arg)
+{
+    on_snapshot(arg);
+}
+
 static void on_counters(void *arg)
 {
     const struct fab *f = arg;
@@ -311,6 +316,7 @@ struct fab *fab_new(const struct fab_env *env, const struct config_fabric *c, bo
     f->tele = once ? NULL : wire_tele_new(&f->env, c, &f->api);
     f->watch = once ? NULL : wire_watch_new(&f->env, c, &f->api);
     wire_tele_on_swept(f->tele, on_counters, f);
+    wire_tele_on_history(f->tele, on_history, f);
     int rc = sim ? open_sim(f, e) : open_port(f, e);
 
     if (rc == 0)

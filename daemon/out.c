@@ -158,12 +158,27 @@ static int open_remotes(struct out *o, struct err *e)
     return rc;
 }
 
+// History may have begun since the start.
+static void open_late(struct out_fabric *x)
+{
+    struct err e = {0};
+    if (x->rw != NULL || x->o->env.config->remote_write_url[0] == 0 || fab_api(x->fab)->series_dir == NULL)
+        return;
+    if (open_remote(x, &e) != 0)
+        log_warning("remote-write-off", "fabric=%s text=\"%s\"", fab_api(x->fab)->name, e.text);
+    else
+        log_notice("remote-write-on", "fabric=%s", fab_api(x->fab)->name);
+}
+
 void out_snapshot(struct out *o, struct fab *f)
 {
     const struct sm *sm = fab_sm(f);
     struct sm_blueprint b = {0};
     for (unsigned i = 0; o != NULL && sm != NULL && i < o->num; i++) {
-        if (o->fabric[i].fab != f || o->fabric[i].rw == NULL)
+        if (o->fabric[i].fab != f)
+            continue;
+        open_late(&o->fabric[i]);
+        if (o->fabric[i].rw == NULL)
             continue;
         sm_get_blueprint(sm, &b);
         remote_write_names(o->fabric[i].rw, sm_fabric(sm), b.known);

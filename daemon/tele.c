@@ -24,8 +24,19 @@ struct wire_tele {
     char dir[400];
     char no_history[800];
     struct tele *tele;
+    struct mad_engine *engine;
     void (*swept)(void *arg); // NULL: nobody asks
     void *swept_arg;
+    void (*history)(void *arg);
+    void *history_arg;
+    struct begin_again { // of history that could not be begun; a worker looks, since it may check files
+        struct loop_timer timer;
+        struct pool_job job;
+        struct series *series;
+        struct series_report report;
+        struct err e;
+        struct tele *old; // has collected without; freed when its last answer has come
+    } again;
     int64_t cable_mtime; // of the file that was read last, ns; 0: none
     struct cable_read {  // by a worker: a large file takes a third of a second
         struct pool_job job;
@@ -38,6 +49,7 @@ struct wire_tele {
 };
 
 #define CABLE_LINES_TOLD 20
+#define AGAIN (30 * MONO_S)
 
 static void on_event(void *arg, const char *kind, const char *severity, const char *subject, const char *text)
 {
@@ -126,7 +138,7 @@ static void on_swept(void *arg)
         w->swept(w->swept_arg);
 }
 
-static void open_history(struct wire_tele *w)
+static struct series *try_history(const struct wire_tele *w, struct series_report *ret, struct err *e)
 {
     const struct config *c = w->env.config;
     struct series_opts o = {
@@ -134,21 +146,27 @@ static void open_history(struct wire_tele *w)
         .peak_columns = 1ull << TELE_XMIT_DATA | 1ull << TELE_RCV_DATA | 1ull << TELE_XMIT_WAIT,
         .keep_ms = {c->keep_raw / MONO_MS, c->keep_minute / MONO_MS, c->keep_hour / MONO_MS},
         .max_bytes = (uint64_t)c->telemetry_max_size};
-    struct err e = {0};
-    char parent[300], text[700];
-
+    char parent[300];
     snprintf(parent, sizeof(parent), "%s/telemetry", c->state_dir);
-    snprintf(w->dir, sizeof(w->dir), "%s/%.64s", parent, w->cfg->name);
     mkdir(parent, 0750); // what else there is to say, series_open() says
-    w->series = series_open(w->env.loop, w->dir, &o, &w->report, &e);
-    if (w->series == NULL) {
-        log_error("history-off", "fabric=%s dir=\"%s\" text=\"%s\"", w->cfg->name, w->dir,
-                  err_str(&e, text, sizeof(text)));
-        snprintf(w->no_history, sizeof(w->no_history),
-                 "no history is kept until weftd is started again without this: %s", text);
-        w->api->no_history = w->no_history;
-        return;
-    }
+    return series_open(w->env.loop, w->dir, &o, ret, e);
+}
+
+static void no_history(struct wire_tele *w, const struct err *e)
+{
+    char text[700], all[sizeof(w->no_history)];
+    snprintf(all, sizeof(all), "no history is kept, which is tried again every %d s: %s",
+             (int)(AGAIN / MONO_S), err_str(e, text, sizeof(text)));
+    if (strcmp(all, w->no_history) != 0)
+        log_error("history-off", "fabric=%s dir=\"%s\" text=\"%s\"", w->cfg->name, w->dir, text);
+    memcpy(w->no_history, all, sizeof(all));
+    w->api->no_history = w->no_history;
+    loop_timer_after(&w->again.timer, AGAIN);
+}
+
+static void take_history(struct wire_tele *w)
+{
+    w->api->no_history = NULL;
     if (w->report.set_aside > 0)
         log_error("history-set-aside", "fabric=%s files=%u last=\"%s\"", w->cfg->name, w->report.set_aside,
                   w->report.set_aside_as);
@@ -156,31 +174,8 @@ static void open_history(struct wire_tele *w)
     w->api->series_dir = w->dir;
 }
 
-struct wire_tele *wire_tele_new(const struct fab_env *env, const struct config_fabric *c,
-                                struct api_fabric *api)
+static void make_collector(struct wire_tele *w)
 {
-    if (env->config->telemetry_interval == 0)
-        return NULL;
-    struct wire_tele *w = xcalloc(1, sizeof(*w));
-    w->env = *env;
-    w->cfg = c;
-    w->api = api;
-    open_history(w);
-    return w;
-}
-
-void wire_tele_on_swept(struct wire_tele *w, void (*fn)(void *arg), void *arg)
-{
-    if (w == NULL)
-        return;
-    w->swept = fn;
-    w->swept_arg = arg;
-}
-
-void wire_tele_open(struct wire_tele *w, struct mad_engine *e)
-{
-    if (w == NULL)
-        return;
     const struct config *c = w->env.config;
     struct tele_opts o = {
         .fabric = w->cfg->name,
@@ -195,10 +190,107 @@ void wire_tele_open(struct wire_tele *w, struct mad_engine *e)
         .pool = w->env.pool,
     };
     struct tele_callbacks cb = {.arg = w, .event = on_event, .swept = on_swept};
-    w->tele = tele_new(w->env.loop, e, w->series, w->env.alarms, &o, &cb);
+    w->tele = tele_new(w->env.loop, w->engine, w->series, w->env.alarms, &o, &cb);
     w->api->tele = w->tele;
     w->cable_mtime = 0;
     look_at_cables(w);
+}
+
+// --- history that begins later ---
+
+static void try_again(void *arg, struct par *par)
+{
+    struct wire_tele *w = arg;
+    (void)par;
+    w->again.e = (struct err){0};
+    w->again.series = try_history(w, &w->again.report, &w->again.e);
+}
+
+// Ports are numbered as history has them: it takes another collector. What the old one has asked for may
+// still come.
+static void tried(void *arg)
+{
+    struct wire_tele *w = arg;
+    struct begin_again *b = &w->again;
+    if (b->series == NULL) {
+        no_history(w, &b->e);
+        return;
+    }
+    w->series = b->series;
+    w->report = b->report;
+    b->series = NULL;
+    w->no_history[0] = 0;
+    log_notice("history-on", "fabric=%s dir=\"%s\" series=%u", w->cfg->name, w->dir, w->report.series);
+    take_history(w);
+    if (w->tele == NULL)
+        return;
+    pool_cancel(&w->cables.job);
+    forget_cables(&w->cables);
+    b->old = w->tele;
+    tele_fabric(b->old, NULL, NULL, NULL);
+    make_collector(w);
+    loop_timer_after(&b->timer, MONO_S);
+    if (w->history != NULL)
+        w->history(w->history_arg);
+}
+
+static void again_due(void *arg)
+{
+    struct wire_tele *w = arg;
+    struct begin_again *b = &w->again;
+    if (b->old != NULL && !tele_is_idle(b->old)) {
+        loop_timer_after(&b->timer, MONO_S);
+    } else if (b->old != NULL) {
+        tele_free(b->old);
+        b->old = NULL;
+    } else if (w->series == NULL) {
+        b->job = (struct pool_job){.work = try_again, .done = tried, .arg = w};
+        pool_submit(w->env.pool, &b->job);
+    }
+}
+
+struct wire_tele *wire_tele_new(const struct fab_env *env, const struct config_fabric *c,
+                                struct api_fabric *api)
+{
+    if (env->config->telemetry_interval == 0)
+        return NULL;
+    struct wire_tele *w = xcalloc(1, sizeof(*w));
+    w->env = *env;
+    w->cfg = c;
+    w->api = api;
+    snprintf(w->dir, sizeof(w->dir), "%s/telemetry/%.64s", env->config->state_dir, c->name);
+    loop_timer_init(&w->again.timer, env->loop, "telemetry", again_due, w);
+    struct err e = {0};
+    w->series = try_history(w, &w->report, &e);
+    if (w->series == NULL)
+        no_history(w, &e);
+    else
+        take_history(w);
+    return w;
+}
+
+void wire_tele_on_history(struct wire_tele *w, void (*fn)(void *arg), void *arg)
+{
+    if (w == NULL)
+        return;
+    w->history = fn;
+    w->history_arg = arg;
+}
+
+void wire_tele_on_swept(struct wire_tele *w, void (*fn)(void *arg), void *arg)
+{
+    if (w == NULL)
+        return;
+    w->swept = fn;
+    w->swept_arg = arg;
+}
+
+void wire_tele_open(struct wire_tele *w, struct mad_engine *e)
+{
+    if (w == NULL)
+        return;
+    w->engine = e;
+    make_collector(w);
 }
 
 void wire_tele_close(struct wire_tele *w)
@@ -209,7 +301,9 @@ void wire_tele_close(struct wire_tele *w)
     pool_cancel(&w->cables.job);
     forget_cables(&w->cables);
     tele_free(w->tele);
-    w->tele = NULL;
+    tele_free(w->again.old);
+    w->tele = w->again.old = NULL;
+    w->engine = NULL;
     if (w->series != NULL) {
         series_flush(w->series);
         w->report.last_ms = wall_now_ns() / MONO_MS; // a collector that begins anew goes on from there
@@ -221,6 +315,9 @@ void wire_tele_free(struct wire_tele *w)
     if (w == NULL)
         return;
     wire_tele_close(w);
+    loop_timer_cancel(&w->again.timer);
+    pool_cancel(&w->again.job);
+    series_close(w->again.series);
     w->api->series = NULL;
     w->api->no_history = NULL;
     w->api->series_dir = NULL;

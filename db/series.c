@@ -204,7 +204,8 @@ static int make_dir(const char *dir, struct err *e)
     struct stat st;
     if (mkdir(dir, 0700) == 0 || (errno == EEXIST && stat(dir, &st) == 0 && S_ISDIR(st.st_mode)))
         return 0;
-    return err_set(e, errno == EEXIST ? -ENOTDIR : -errno, dir, "cannot make the folder of telemetry");
+    int rc = errno == EEXIST ? ENOTDIR : errno;
+    return err_set(e, -rc, dir, "cannot make the folder of telemetry: %s", strerror(rc));
 }
 
 static bool is_recent(const struct series_name *n, int64_t now_ms)

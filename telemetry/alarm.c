@@ -370,6 +370,17 @@ void alarm_round_of(struct alarms *a, const char *fabric, const char *rule, uint
     }
 }
 
+void alarm_doubt(struct alarms *a, const char *fabric, const char *rules)
+{
+    for (struct alarm_rec *r = a->first; r; r = r->next) {
+        if (r->v.group || !r->v.active || strncmp(r->v.rule->id, rules, strlen(rules)) != 0 ||
+            strcmp(r->v.fabric, fabric) != 0)
+            continue;
+        r->restored = alarms_now(a);
+        alarm_wake(a, restored_due(r));
+    }
+}
+
 void alarm_round(struct alarms *a, const char *fabric, const char *rule)
 {
     alarm_round_of(a, fabric, rule, 0);

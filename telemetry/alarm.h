@@ -139,6 +139,9 @@ void alarm_clear(struct alarms *a, const char *fabric, const char *rule, const c
 // look at everything each time.
 void alarm_round(struct alarms *a, const char *fabric, const char *rule); // of source 0
 void alarm_round_of(struct alarms *a, const char *fabric, const char *rule, uint8_t source);
+// Those who raise a fabric's alarms of the rules whose names begin so begin anew: what stands ends as after a
+// restart, unless it is raised again.
+void alarm_doubt(struct alarms *a, const char *fabric, const char *rules);
 
 // Worst first, then the newest, what follows from others last; groups instead of their members; one array of
 // views. Borrowed.

@@ -139,6 +139,7 @@ void ask_send(struct tele *t, struct agent *a, uint32_t slot, enum ask k, enum a
         .user = (uint64_t)slot << 32 | (uint64_t)(a - t->agent) << 4 | k,
     };
     _Static_assert(ASKS <= 16, "four bits of user");
+    t->asked++;
     mad_engine_send(t->engine, &q);
 }
 

@@ -442,6 +442,7 @@ static void on_answer(void *arg, uint64_t user, const struct mad_result *r)
     bool timed = t->answers++ % TIMED == 0;
     int64_t began = timed ? thread_cpu_ns() : 0;
 
+    t->asked--;
     t->st.mads += r->tries;
     if (r->status == 0) {
         a->misses = 0;

@@ -60,7 +60,16 @@ struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, st
         devices_new(&(struct device_sink){.arg = t, .raise = tell_device_raise, .clear = tell_device_clear});
     t->congest = congest_new(NULL);
     keep_load(t);
+    if (a != NULL) { // another collector may have raised them
+        alarm_doubt(a, t->fabric, "L");
+        alarm_doubt(a, t->fabric, "C01");
+    }
     return t;
+}
+
+bool tele_is_idle(const struct tele *t)
+{
+    return !t->active && t->asked == 0 && t->vl == NULL;
 }
 
 void tele_free(struct tele *t)

@@ -53,6 +53,8 @@ struct tele_callbacks {
 struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, struct alarms *a,
                       const struct tele_opts *o, const struct tele_callbacks *cb);
 void tele_free(struct tele *t);
+// Of one that was told of no fabric: no answer comes any more, so that it may be freed before the engine.
+bool tele_is_idle(const struct tele *t);
 // A new generation; references are taken. Nothing is collected before the first, nor while f is NULL (we are
 // not the master, the port is lost).
 void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tables *tables,

@@ -152,6 +152,7 @@ struct tele {
 
     struct tele_status st;
     uint64_t answers;
+    uint32_t asked; // requests that the engine has
     uint64_t late_seen;
     unsigned late_row;
     unsigned events; // told in this sweep

@@ -750,6 +750,25 @@ static void full(void **state)
 
 // --- restarts ---
 
+// Another collector: what the one before has raised ends when nobody raises it again.
+static void another_collector(void **state)
+{
+    struct fix *f = *state;
+    up(f, "L06", "0x11/1", ALARM_MAJOR, "11 errors");
+    up(f, "L06", "0x11/2", ALARM_MAJOR, "12 errors");
+    up(f, "S05", "0x11", ALARM_MAJOR, "silent");
+    pass(f, MIN);
+    alarm_doubt(f->a, "other", "");
+    alarm_doubt(f->a, "fab", "L");
+    up(f, "L06", "0x11/2", ALARM_MAJOR, "12 errors");
+    pass(f, 5 * 3600 * S);
+    const struct alarm *list;
+    uint32_t n = alarms_list(f->a, &list);
+    assert_int_equal(n, 2);
+    for (uint32_t i = 0; i < n; i++)
+        assert_true(list[i].active && strcmp(list[i].subject, "0x11/1") != 0);
+}
+
 static void back_after_a_restart(void **state)
 {
     struct fix *f = *state;
@@ -977,6 +996,7 @@ int main(void)
         T(maintenance),
         T(focus_of_the_caller),
         T(full),
+        T(another_collector),
         D(back_after_a_restart),
         D(round_clears_what_an_earlier_run_left),
         D(ids_rise_over_restarts),

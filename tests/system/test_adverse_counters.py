@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong around the counters of a whole weftd on a simulated fabric: a clock that is set, history that cannot be begun, a full disk, files of a newer weftd,
+questions that are absurd."""
+import calendar
+import http.server
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import threading
+import time
+
+import pytest
+
+import outlib
+from outlib import needs_series_tool, parse_metrics
+from test_adversity import Shim, fill, small_disk
+from test_remote_write import decode
+from weftlib import Daemon, UnixConnection, js, need_programs, ok, rows, wait_for, weft
+
+pytestmark = need_programs()
+FABRIC = "ft3-8-2"
+FAST = ("--set", "telemetry.interval=500ms", "--set", "telemetry.detail_interval=1s")
+DAY, HOUR, MINUTE = 86400, 3600, 60
+SOON = 30
+
+
+def telemetry(d):
+    return d.get("/fabrics/default")["telemetry"]
+
+
+def sweeps(d, n):
+    before = telemetry(d)["sweeps"]
+    wait_for(lambda: telemetry(d)["sweeps"] >= before + n, f"{n} sweeps of counters")
+
+
+def alarms(d, rule):
+    return [a for a in d.get("/alarms")["items"] if a["rule"] == rule]
+
+
+def standing(d, rule):
+    return [a for a in alarms(d, rule) if a["active"]]
+
+
+def events(d, kind):
+    return [e for e in d.get("/events?limit=1000")["items"] if e["kind"] == kind]
+
+
+def store(d):
+    return d.dir / "state" / "telemetry" / "default"
+
+
+def own(d, name):
+    c = UnixConnection(d.socket)
+    try:
+        c.request("GET", "/metrics")
+        return parse_metrics(c.getresponse().read().decode())[0].get((("__name__", name), ("fabric", "default")))
+    finally:
+        c.close()
+
+
+def history(d, port, since="5m", step="0"):
+    return d.get(f"/fabrics/default/counters/history?port={port}&counter=xmit_data&from={since}&step={step}")["items"]
+
+
+def a_port(d):
+    """Of another leaf than that of weftd's own host."""
+    return [n["name"] for n in d.get("/fabrics/default/nodes")["items"] if n["type"] == "switch" and n["name"].startswith("leaf")][1] + "/1"
+
+
+METRIC = "port_transmit_data_bytes_total"
+
+
+def written(folder):
+    """All points of one port's xmit_data as raw files have them: (guid, port), {ms: bytes}."""
+    return next((k[:2], v) for k, v in sorted(outlib.dump(folder).items()) if k[2] == METRIC)
+
+
+class Sink:
+    """A receiver of remote write that takes all and looks at it later."""
+
+    def __init__(self):
+        self.bodies = []
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                outer.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/write"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def points(self, guid, port):
+        """Of one port's METRIC, in the order in which they came: [(ms, value)]."""
+        return [p for body in self.bodies for labels, samples in decode(body) for p in samples
+                if (dict(labels)["guid"], dict(labels).get("port")) == (guid, port) and dict(labels)["__name__"].endswith(METRIC)]
+
+
+# --- the clock is set ---
+
+
+class Clock:
+    def __init__(self, folder):
+        self.shim, self.seconds = Shim(folder), 0
+
+    def env(self):
+        return {"LD_PRELOAD": str(self.shim.so), "ADVERSITY": str(self.shim.path)}
+
+    def set(self, ahead):
+        self.seconds = ahead
+        self.shim.ahead(int(ahead))
+
+    def now(self):
+        return time.time() + self.seconds
+
+
+def seconds_of(text):
+    return calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
+
+
+@needs_series_tool()
+def test_the_clock_is_set(tmp_path):
+    """Two hours and half an hour back, two days forward, over midnight: sweeps, history, remote write and alarms go on; times are the clock's, rates are what they were,
+    and nothing that was kept is lost."""
+    clock = Clock(tmp_path)
+    with Sink() as r, Daemon(simulate=FABRIC, env=clock.env(),
+                                     args=[*FAST, "--set", f"remote_write.url={r.url}", "--set", "remote_write.interval=200ms"]) as d:
+        d.up()
+        sweeps(d, 4)
+        port = a_port(d)
+        ok(d.weft("sim", "traffic", "all-to-all"))
+        ok(d.weft("silence", "add", "rail=1", "--for", "1h", "--reason", "outlives a small step"))
+        sweeps(d, 6)
+        pace = max(p["rate"] for p in history(d, port)[-3:])
+        assert pace > 0
+        for ahead in (-2 * HOUR, 0, -HOUR / 2, 0, 2 * DAY, 0, DAY - time.time() % DAY - 2):  # the last: two seconds before midnight
+            clock.set(ahead)
+            before, late = own(d, "weft_remote_write_samples_total"), telemetry(d)["late"]
+            sweeps(d, 10)
+            t = telemetry(d)
+            assert t["unread"] == 0 and t["nonsense"] == t["resets"] == 0, t
+            assert t["late"] - late <= 1, "a busy machine may be late once; a clock that counts would be each time"
+            assert abs(seconds_of(t["last_sweep"]) - clock.now()) < SOON
+            points = history(d, port, "4s")
+            assert len(points) >= 5, points
+            assert all(abs(seconds_of(p["at"]) - clock.now()) < SOON for p in points)
+            rates = [p["rate"] for p in points if p["rate"] is not None]
+            assert len(rates) >= 4 and max(rates) < 3 * pace, (ahead, pace, points)
+            wait_for(lambda: own(d, "weft_remote_write_samples_total") > before, "samples are sent on", SOON)
+        # Over midnight, while the clock goes as it should.
+        day = time.strftime("%Y%m%d", time.gmtime(clock.now()))
+        wait_for(lambda: (store(d) / f"raw-{day}.db").exists(), "a file of the new day", SOON)
+        assert len(history(d, port, "6s")) >= 7
+        # What the silence covers is the clock's: its end has come with the days, not before.
+        assert [s["focus"] for s in d.get("/silences")["items"]] in (["rail=1"], [])
+        clock.set(2 * DAY)
+        wait_for(lambda: not d.get("/silences")["items"], "the silence is over", 2 * MINUTE)
+        assert len(events(d, "silence-ended")) == 1
+        assert alarms(d, "W05"), "it is told"
+        assert not standing(d, "W01") and not standing(d, "W02") and not standing(d, "W03")
+        wait_for(lambda: own(d, "weft_remote_write_lag_seconds") == 0, "all is sent", SOON)
+        assert own(d, "weft_remote_write_dropped_samples_total") == 0
+        assert own(d, "weft_history_left_out_total") == 0, "no sweep was left out"
+        kept = own(d, "weft_history_sweeps_total")
+        assert d.stop() == 0
+        (guid, number), points = written(store(d))
+        # Each sweep is there once, at a time of its own; and so it was sent, in the order in which it was counted.
+        assert kept <= len(points) <= kept + 2, (kept, len(points))
+        got = r.points(guid, number)
+        assert [v for _, v in got] == sorted(v for _, v in got) and len(got) == len(dict(got))
+        assert dict(got).items() <= points.items() and len(points) - len(got) <= 3
+
+
+# --- history that cannot be begun ---
+
+
+def not_kept(d, why):
+    """It is said everywhere, and all else goes on."""
+    sweeps(d, 2)
+    assert why in telemetry(d)["history"], telemetry(d)["history"]
+    out = d.weft("status").out
+    assert "history" in out and why in out, out
+    db = [r for r in rows(ok(d.weft("db", "status", "-o", "csv"), 1)) if r["fabric"] == "default"]
+    assert why in ",".join(db[0].values()), db
+    wait_for(lambda: standing(d, "W02"), "its alarm", SOON)
+    assert why in standing(d, "W02")[0]["reason"] and standing(d, "W02")[0]["severity"] == "major"
+    r = d.weft("counters", a_port(d), "--since", "5m")
+    assert r.rc == 2 and why in r.err and r.out == "", r
+    assert int(rows(ok(d.weft("counters", a_port(d).split("/")[0], "-o", "csv")))[0]["xmit_data"]) >= 0
+
+
+def begins(d):
+    """By itself, once what was in its way is gone; and the log says so once."""
+    wait_for(lambda: telemetry(d)["history"] is None, "history", 90)
+    sweeps(d, 4)
+    port = a_port(d)
+    points = history(d, port)
+    assert len(points) >= 3
+    wait_for(lambda: not standing(d, "W02"), "its alarm ends", SOON)
+    log = d.log.read_text()
+    assert log.count(" history-off ") == 1 and log.count(" history-on ") == 1, log
+    assert telemetry(d)["unread"] == 0 and telemetry(d)["ports"] > 100
+    return points
+
+
+@needs_series_tool()
+def test_a_file_in_the_place_of_history(tmp_path):
+    """Remote write, which lives on history, begins with it; and ports have the numbers that a history of before has given them."""
+    with Sink() as r, Daemon(simulate=FABRIC, start=False, args=[*FAST, "--set", f"remote_write.url={r.url}", "--set", "remote_write.interval=200ms"]) as d:
+        store(d).parent.mkdir(parents=True)
+        store(d).write_text("not a folder\n")
+        d.start()
+        d.up()
+        not_kept(d, "cannot make the folder of telemetry: Not a directory")
+        assert r.bodies == [] and "remote-write-off" in d.log.read_text()
+        store(d).unlink()
+        # Another fabric's history lies there: its ports are not ours, and have the first numbers.
+        outlib.fill("rail-16", store(d), outlib.now_ms() - HOUR * 1000, MINUTE * 1000, 30)
+        begins(d)
+        guid, number = next((n["guid"], 1) for n in d.get("/fabrics/default/nodes")["items"] if n["name"] == a_port(d).split("/")[0])
+        now = d.get(f"/fabrics/default/counters?node={a_port(d)}")["items"][0]["value"]["xmit_data"]
+        assert abs(history(d, a_port(d))[-1]["value"] - now) < 10_000_000
+        wait_for(lambda: r.bodies, "samples are sent", SOON)
+        assert d.stop() == 0
+        kept = outlib.dump(store(d))
+        assert any(k[0] == guid and k[1] == str(number) for k in kept), sorted(kept)[:3]
+        assert r.points(guid, str(number)) == sorted(r.points(guid, str(number)))
+
+
+def test_history_that_only_root_may_write(tmp_path):
+    """As somebody else than root: a folder without the right to write."""
+    with Daemon(simulate=FABRIC, start=False, args=FAST) as d:
+        if os.getuid() != 0 or shutil.which("setpriv") is None:
+            pytest.skip("only root can run weftd as somebody else")
+        state = d.dir / "state"
+        (state / "telemetry").mkdir(parents=True)
+        for path in (d.dir, state):
+            os.chown(path, 65534, 65534)
+        d.command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *d.command]
+        d.start()
+        d.up()
+        not_kept(d, "Permission denied")
+        os.chown(state / "telemetry", 65534, 65534)
+        begins(d)
+
+
+# --- a full disk ---
+
+
+def test_a_full_disk_at_the_start(tmp_path):
+    """meta.db is there, history is not: it begins when there is room."""
+    with small_disk(tmp_path / "disk", "8m"), Daemon(simulate=FABRIC, start=False, args=FAST) as d:
+        state = tmp_path / "disk/state"
+        d.command[d.command.index("--state") + 1] = str(state)
+        d.start()
+        d.up()
+        assert d.stop() == 0
+        shutil.rmtree(state / "telemetry")
+        fill(state)
+        d.start()
+        d.up()
+        wait_for(lambda: telemetry(d)["history"], "it is not kept", SOON)
+        assert "the disk is full; history goes on by itself when there is space" in telemetry(d)["history"]
+        wait_for(lambda: [a for a in standing(d, "W02") if a["subject"] == "history"], "its alarm", SOON)
+        assert d.weft("counters", a_port(d), "--since", "5m", "-o", "csv").rc == 0
+        sweeps(d, 4)
+        (state / "filler").unlink()
+        wait_for(lambda: telemetry(d)["history"] is None, "history", SOON)
+        sweeps(d, 4)
+        assert len(history(d, a_port(d))) >= 3
+        wait_for(lambda: not standing(d, "W02"), "its alarms end", SOON)
+
+
+def test_the_disk_is_full_while_counters_are_kept(tmp_path):
+    """Collecting, alarms and the API go on; history pauses, is told to, and resumes: what is lost is the time of the full disk alone."""
+    with small_disk(tmp_path / "disk", "12m"), Daemon(simulate=FABRIC, start=False, args=FAST) as d:
+        state = tmp_path / "disk/state"
+        d.command[d.command.index("--state") + 1] = str(state)
+        d.start()
+        d.up()
+        sweeps(d, 6)
+        port = a_port(d)
+        before = history(d, port)
+        assert len(before) >= 4
+        fill(state)
+        wait_for(lambda: telemetry(d)["history"], "it pauses", SOON)
+        assert "full" in telemetry(d)["history"]
+        wait_for(lambda: [a for a in standing(d, "W02") if a["subject"] == "history"], "its alarm", SOON)
+        assert own(d, "weft_history_writing") == 0
+        # All else goes on: a cable that goes is told of, counters are read, in time, and shown.
+        late = telemetry(d)["late"]
+        ok(d.weft("sim", "link", "down", port.replace("/1", "[1]")))
+        wait_for(lambda: standing(d, "L01"), "a cable that is down", SOON)
+        ok(d.weft("sim", "link", "up", port.replace("/1", "[1]")))
+        sweeps(d, 10)
+        assert telemetry(d)["late"] - late <= 1 and telemetry(d)["unread"] == 0
+        assert "full" in d.weft("status").out and d.weft("top", "--by", "xmit_data").rc == 0
+        assert history(d, port, "10m")[:len(before)] == before, "what was kept is still answered"
+        left_out = own(d, "weft_history_left_out_total")
+        assert left_out >= 5
+        (state / "filler").unlink()
+        wait_for(lambda: telemetry(d)["history"] is None, "it resumes", SOON)
+        wait_for(lambda: not standing(d, "W02"), "its alarms end", SOON)
+        sweeps(d, 4)
+        after = history(d, port, "10m")
+        assert after[:len(before)] == before and len(after) >= len(before) + 3
+        assert own(d, "weft_history_writing") == 1
+        log = d.log.read_text()
+        assert log.count(" series-write-failed ") == 1 and log.count(" series-write-recovered ") == 1, log
+        assert " 0 damaged" in ok(d.weft("db", "check"))
