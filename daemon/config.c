@@ -20,6 +20,7 @@ static const char *const severity_options[] = {"info", "minor", "major", "critic
 static const char *const sim_time_names[] = {"real", "virtual", NULL};
 
 #define AT(member) offsetof(struct config, member)
+#define INTERVAL_LEAST (100 * MONO_MS) // between readings of the same counters
 
 static const struct opt_row fabric_rows[] = {
     {.name = "name",
@@ -426,7 +427,9 @@ static const struct opt_row telemetry_rows[] = {
      .max = 3600e9,
      .def = "10s",
      .reload = OPT_RELOAD_RESTART,
-     .doc = "Every port's counters are read once in this time; 0s: counters are not collected"},
+     .doc =
+         "Every port's counters are read once in this time, 100ms at least; what cannot be kept to is alarm "
+         "W01; 0s: counters are not collected"},
     {.name = "errors_interval",
      .type = OPT_DURATION,
      .offset = AT(telemetry_errors_interval),
@@ -436,7 +439,8 @@ static const struct opt_row telemetry_rows[] = {
      .reload = OPT_RELOAD_RESTART,
      .doc =
          "Error counters are read this often between the sweeps too, such as 1s: one request a switch that "
-         "can sum its ports up, and its ports only when a sum has changed; 0s: with the sweep"},
+         "can sum its ports up, and its ports only when a sum has changed; 100ms at least; 0s: with the "
+         "sweep"},
     {.name = "detail_interval",
      .type = OPT_DURATION,
      .offset = AT(telemetry_detail_interval),
@@ -775,6 +779,15 @@ static int check_fabric(const struct config_fabric *f, size_t i, struct arena *a
     return config_parse_port(f[i].port, a, &device, &num, e);
 }
 
+// A port takes a MAD of its device each time, and all of them a pass of the rules.
+static int check_interval(const char *name, int64_t ns, struct err *e)
+{
+    if (ns == 0 || ns >= INTERVAL_LEAST)
+        return 0;
+    return err_set(e, -EINVAL, name, "%lld ms is too short: 100ms at least, or 0s for none",
+                   (long long)(ns / MONO_MS));
+}
+
 int config_check(const struct config *c, struct err *e)
 {
     struct arena *a = arena_new();
@@ -789,6 +802,10 @@ int config_check(const struct config *c, struct err *e)
                          "\"%.60s\" is no GUID; write such as 0x0002c90300a1b2c3", c->known_sms.item[i]);
     }
     arena_free(a);
+    if (rc == 0)
+        rc = check_interval("telemetry.interval", c->telemetry_interval, e);
+    if (rc == 0)
+        rc = check_interval("telemetry.errors_interval", c->telemetry_errors_interval, e);
     return rc;
 }
 

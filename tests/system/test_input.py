@@ -119,6 +119,14 @@ def test_wrong_command_line(tmp_path, args, said):
     assert r.code == 2 and r.stdout == "" and re.search(said, r.stderr), r.stderr
 
 
+@pytest.mark.parametrize("name", ["interval", "errors_interval"])
+def test_counters_cannot_be_read_that_often(tmp_path, name):
+    for value, said in [("1ms", "1 ms is too short: 100ms at least, or 0s for none"), ("99ms", "99 ms is too short"), ("100ms", ""), ("0s", "")]:
+        r = Once(tmp_path, "--check-config", "--set", f"telemetry.{name}={value}", once=False)
+        assert (r.code, said in r.stderr) == (2 if said else 0, True), r.stderr
+        assert not said or f"telemetry.{name}" in r.stderr
+
+
 # --- odd fabrics, on ibsim and in the simulator ---
 
 
