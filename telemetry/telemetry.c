@@ -53,6 +53,7 @@ struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, st
         t->details_every = (unsigned)(o->detail_interval_ns / o->interval_ns);
     loop_timer_init(&t->timer, l, "telemetry", sweep_tick, t);
     loop_task_init(&t->end_task, "telemetry", end_step, t);
+    loop_task_init(&t->keep_health.task, "telemetry", keep_health_step, t);
     loop_timer_init(&t->errors_timer, l, "telemetry", errors_tick, t);
     struct health_sink sink = {.arg = t, .raise = tell_health_raise, .clear = tell_health_clear};
     t->health = health_new(NULL, &sink);
@@ -211,9 +212,17 @@ static void settle_port(struct tele *t, uint32_t slot)
 }
 
 // In virtual time history's clock goes with it.
-static int64_t wall(const struct tele *t)
+int64_t tele_wall_now(const struct tele *t)
 {
     return loop_clock(t->loop) == LOOP_VIRTUAL ? t->wall_zero + loop_now(t->loop).ns : wall_now_ns();
+}
+
+int64_t tele_loop_time(const struct tele *t, int64_t wall_ns)
+{
+    int64_t ago;
+    if (__builtin_sub_overflow(tele_wall_now(t), wall_ns, &ago) || ago > 1LL << 60)
+        ago = 1LL << 60;
+    return loop_now(t->loop).ns - (ago > 0 ? ago : 0);
 }
 
 static void spent(int64_t from, uint64_t *sum)
@@ -287,7 +296,7 @@ static void end_step(void *arg)
 static void sweep_end(struct tele *t)
 {
     t->st.last_ns = loop_now(t->loop).ns - t->began;
-    t->st.last_wall_ns = wall(t);
+    t->st.last_wall_ns = tele_wall_now(t);
     t->end = END_SETTLE;
     loop_post(t->loop, &t->end_task);
 }
@@ -464,7 +473,7 @@ void tele_blueprint(struct tele *t, const struct fabric *known)
 
 int64_t tele_modules_age(const struct tele *t, int64_t taken_ns)
 {
-    int64_t age = wall(t) - taken_ns;
+    int64_t age = tele_wall_now(t) - taken_ns;
     return age > 0 ? age : 0;
 }
 
@@ -499,7 +508,7 @@ static void tell_devices(struct tele *t, int64_t now)
     uint64_t *guid;
     uint32_t standing = devices_standing(t->devices, &guid);
     for (uint32_t i = 0; i < standing; i++)
-        if (t->modules == NULL || node_of(t, guid[i]) == NULL)
+        if (t->modules == NULL || (t->table.fabric != NULL && node_of(t, guid[i]) == NULL))
             devices_forget(t->devices, guid[i]);
     free(guid);
     for (uint32_t i = 0; t->modules != NULL && i < tele_devices_num(t->modules); i++) {
@@ -582,6 +591,7 @@ void tele_fabric(struct tele *t, const struct fabric *f, const struct fabric_tab
     if (f == old) {
         tell_links(t);
         t->links_due = false;
+        tell_devices(t, loop_now(t->loop).ns);
         return;
     }
     t->table.fabric = f ? fabric_ref(f) : NULL;
