@@ -59,16 +59,19 @@ struct health_link *health_link_get(struct health *h, uint32_t slot)
     return l;
 }
 
-static void link_free(struct health *h, struct health_link *l)
+void health_link_free(struct health *h, struct health_link *l)
 {
+    h->changes++;
     for (int e = 0; e < 2; e++) {
         if (l->slot[e] != TELE_SLOT_NONE)
             h->port[l->slot[e]].link = NULL;
         for (unsigned s = 0; s < SIGNALS; s++)
             free(l->series[e][s]);
     }
-    for (unsigned r = 0; r < HEALTH_RULES; r++)
+    for (unsigned r = 0; r < HEALTH_RULES; r++) {
         free(l->verdict[r].reason);
+        free(l->verdict[r].evidence);
+    }
     free(l->downs);
     *(l->prev ? &l->prev->next : &h->first) = l->next;
     *(l->next ? &l->next->prev : &h->last) = l->prev;
@@ -80,7 +83,7 @@ static void forget(struct health *h, uint32_t slot)
     struct health_link *l = h->port[slot].link;
     if (l) {
         judge_forget(h, l);
-        link_free(h, l);
+        health_link_free(h, l);
     }
 }
 
@@ -96,11 +99,12 @@ static void take_peer(struct health *h, uint32_t slot, uint32_t peer)
         h->port[q->mate].mate = TELE_SLOT_NONE;
     p->mate = peer;
     q->mate = slot;
+    h->moved++;
     p->told = q->told = p->told || q->told;
     p->up = q->up = p->up || q->up;
 }
 
-static void grow(struct health *h, uint32_t num)
+void health_grow(struct health *h, uint32_t num)
 {
     if (num <= h->num)
         return;
@@ -143,12 +147,12 @@ static bool quiet(const struct health *h, const struct health_link *l)
 
 // --- readings ---
 
-static void hole(struct health_port *p, int64_t at)
+static void hole(struct health_port *p, int64_t t0, int64_t at)
 {
-    int64_t unit = at / HOLE, by = unit - p->hole_unit;
+    int64_t unit = at / HOLE, by = unit - p->hole_unit, more = (at - t0) / HOLE;
     p->holes = by >= 64 ? 0 : by > 0 ? p->holes << by : p->holes;
     p->hole_unit = by > 0 ? unit : p->hole_unit;
-    p->holes |= 1;
+    p->holes |= more >= 63 ? ~0ull : BIT(more + 1) - 1;
 }
 
 static void add(struct health *h, uint32_t slot, enum health_signal s, int64_t t0, int64_t t1, uint64_t n)
@@ -156,6 +160,7 @@ static void add(struct health *h, uint32_t slot, enum health_signal s, int64_t t
     if (n == 0)
         return;
     struct health_link *l = health_link_get(h, slot);
+    h->changes++;
     series_add(&l->series[health_end(l, slot)][s], t0, t1, n);
     for (unsigned r = 0; r < HEALTH_RULES; r++)
         if (health_rules[r].signal == s)
@@ -198,6 +203,21 @@ static bool is_blind(const struct tele_table *t, uint32_t slot)
             BIT(TELE_FEC_UNCORRECTABLE_BLOCKS));
 }
 
+// The first reading after a restart. Where it does not say what came meanwhile, that time is none in which
+// all was well, and what stands takes a clean time from now.
+static void resumed(struct health *h, uint32_t slot, bool lost, int64_t t0, int64_t at)
+{
+    struct health_port *p = &h->port[slot];
+    p->resumed = false;
+    if (!lost)
+        return;
+    hole(p, t0, at);
+    for (unsigned r = 0; p->link && r < HEALTH_RULES; r++)
+        for (int i = 0; i <= p->link->verdict[r].level; i++)
+            if (p->link->verdict[r].bad_at[i] < at)
+                p->link->verdict[r].bad_at[i] = at;
+}
+
 static void read_errors(struct health *h, uint32_t slot, int64_t at)
 {
     const struct tele_table *t = h->t;
@@ -209,18 +229,22 @@ static void read_errors(struct health *h, uint32_t slot, int64_t at)
         memcpy(p->last, &v[TELE_SYMBOL_ERRORS], sizeof(p->last));
         p->from = at;
     } else {
-        p->every = at - t0;
+        if (!p->resumed)
+            p->every = at - t0;
         if (memcmp(p->last, &v[TELE_SYMBOL_ERRORS], sizeof(p->last)) != 0)
             errors_moved(h, slot, t0, at);
         if (t->port[slot].resets != p->resets || is_blind(t, slot))
-            hole(p, at);
+            hole(p, t0, at);
         if (v[TELE_XMIT_WAIT] != p->last_wait || (p->link && p->link->held[health_end(p->link, slot)] > 0))
             held_read(h, slot, v[TELE_XMIT_WAIT] - p->last_wait, t0, at);
     }
     if (t->port[slot].resets != p->resets)
         p->reset_seen = at;
+    bool lost = t->port[slot].lost_at != 0 && t->port[slot].lost_at > t0;
+    if (p->resumed)
+        resumed(h, slot, lost, t0, at);
     if (t->have[slot] & BIT(TELE_LINK_DOWNED)) {
-        if (p->downs_at == 0 || t->port[slot].lost_at > t0)
+        if (p->downs_at == 0 || lost)
             p->downs_from = at;
         p->downs_at = at;
     }
@@ -251,6 +275,20 @@ static void read_speed(struct health *h, uint32_t slot, int64_t at)
     p->seen |= have;
 }
 
+void health_replay(struct health *h, const struct tele_table *t, uint32_t slot, int64_t at)
+{
+    struct health_port *p = slot < h->num ? &h->port[slot] : NULL;
+    h->t = t;
+    if (!p || !p->resumed)
+        return;
+    if (t->have[slot] & BIT(TELE_SYMBOL_ERRORS) && at > p->at_errors) {
+        read_errors(h, slot, at);
+        p->resumed = true;
+    }
+    if (t->have[slot] & BIT(TELE_FEC_CORRECTED_SYMBOLS) && p->at_speed != 0 && at > p->at_speed)
+        read_speed(h, slot, at);
+}
+
 static bool table_up(const struct tele_table *t, uint32_t slot, uint32_t mate)
 {
     return t->port[slot].up && (mate == TELE_SLOT_NONE || t->port[mate].up);
@@ -276,9 +314,9 @@ static void look_at_port(struct health *h, uint32_t slot)
         }
     }
     const int64_t *at = &h->t->at[(uint64_t)slot * TELE_GROUPS];
-    if (at[TELE_ERRORS] > p->at_errors)
+    if (at[TELE_ERRORS] != 0 && at[TELE_ERRORS] > p->at_errors)
         read_errors(h, slot, at[TELE_ERRORS]);
-    if (at[TELE_SPEED] > p->at_speed)
+    if (at[TELE_SPEED] != 0 && at[TELE_SPEED] > p->at_speed)
         read_speed(h, slot, at[TELE_SPEED]);
 }
 
@@ -321,7 +359,7 @@ void health_feed(struct health *h, const struct tele_table *t, int64_t now)
 {
     h->t = t;
     h->now = now;
-    grow(h, t->num);
+    health_grow(h, t->num);
     for (uint32_t s = 0; s < t->num; s++)
         look_at_port(h, s);
     if (t->fabric && (t->fabric != h->slow_of || t->fabric->generation != h->slow_generation)) {
@@ -337,7 +375,7 @@ void health_feed(struct health *h, const struct tele_table *t, int64_t now)
         down_resolve(h, l);
         judge_link(h, l);
         if (tidy && quiet(h, l))
-            link_free(h, l);
+            health_link_free(h, l);
     }
     if (tidy)
         h->swept = now;
@@ -347,18 +385,18 @@ void health_pair(struct health *h, uint32_t a, uint32_t b)
 {
     if (a == b)
         return;
-    grow(h, (a > b ? a : b) + 1);
+    health_grow(h, (a > b ? a : b) + 1);
     if (h->port[a].mate == TELE_SLOT_NONE && h->port[b].mate == TELE_SLOT_NONE)
         take_peer(h, a, b);
 }
 
 void health_link(struct health *h, uint32_t slot, bool up, int64_t now)
 {
-    grow(h, slot + 1);
+    health_grow(h, slot + 1);
     struct health_port *p = &h->port[slot];
     struct health_port *q = p->mate != TELE_SLOT_NONE ? &h->port[p->mate] : p;
     h->now = now > h->now ? now : h->now;
-    if (!p->told && !q->told) {
+    if (!p->told && !q->told && !p->was_known && !q->was_known) {
         // What it was before is not known: up is no coming up.
         p->told = q->told = true;
         if (up && !p->up)
@@ -367,6 +405,7 @@ void health_link(struct health *h, uint32_t slot, bool up, int64_t now)
             p->up = q->up = true;
     }
     p->told = q->told = true;
+    p->was_known = q->was_known = false;
     down_set(h, slot, up, now);
 }
 
@@ -376,6 +415,7 @@ void health_forget(struct health *h, uint32_t slot)
         return;
     uint32_t mate = h->port[slot].mate;
     forget(h, slot);
+    h->moved++;
     for (int e = 0; e < 2; e++, slot = mate) {
         if (slot == TELE_SLOT_NONE)
             break;
@@ -385,6 +425,7 @@ void health_forget(struct health *h, uint32_t slot)
         p->raw_now[0] = p->raw_now[1] = p->raw_bits[0] = p->raw_bits[1] = p->slot_errors = p->slot_bits = 0;
         p->at_errors = p->at_speed = 0;
         p->seen = 0;
+        p->resumed = p->was_known = false;
         p->told = p->seen_up = p->up = false;
         p->up_at = p->down_at = 0;
         p->celsius10 = 0; // what was read was of the old cable: only what is read later counts
@@ -470,7 +511,7 @@ static struct judged judge_view(const struct health *h, const struct tele_table 
 {
     const struct health_port *p = &h->port[slot];
     const struct health_link *l = p->link;
-    struct judged j = {.state = HEALTH_HEALTHY, .end = slot, .why = SURE};
+    struct judged j = {.state = HEALTH_HEALTHY, .end = slot, .why = SURE, .since = INT64_MIN};
     if (l && l->state != HEALTH_UNKNOWN) {
         j.state = l->state;
         j.why = STANDS;
@@ -481,12 +522,13 @@ static struct judged judge_view(const struct health *h, const struct tele_table 
     if (p->at_errors == 0 && (!far || h->port[p->mate].at_errors == 0)) {
         j.state = HEALTH_UNKNOWN;
         j.why = NOT_READ;
+        j.since = 0;
         return j;
     }
     judge_end_view(h, t, slot, &j);
     if (far)
         judge_end_view(h, t, p->mate, &j);
-    if (l && l->healthy_since > j.since)
+    if (l && l->healthy_since && l->healthy_since > j.since)
         j.since = l->healthy_since;
     return j;
 }
@@ -724,7 +766,7 @@ void health_free(struct health *h)
     if (!h)
         return;
     while (h->first)
-        link_free(h, h->first);
+        health_link_free(h, h->first);
     free(h->host_up);
     free(h->port);
     free(h);

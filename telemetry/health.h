@@ -20,7 +20,7 @@
 //     health.c         feeding, links, states        health_series.c  what was counted when
 //     health_rules.c   limits                        health_down.c    downs of both ends, flaps, reboots
 //     health_judge.c   rules, verdicts               health_raw.c     bit errors before FEC
-//     health_module.c  modules: temperature, light
+//     health_module.c  modules: temperature, light   health_keep.c    what outlives a restart
 //
 // Loop thread; a feed costs below 1 us a port and counter that has moved.
 #ifndef WEFT_TELEMETRY_HEALTH_H
@@ -57,9 +57,10 @@ void health_free(struct health *h);
 // After each sweep; also after a fast one of errors only. now: loop time.
 void health_feed(struct health *h, const struct tele_table *t, int64_t now);
 // What is known from elsewhere: a link of the blueprint that is (not) up (the subnet manager knows at once),
-// a module's temperature in degrees C (NAN: no source), what it says against itself (NULL: no source). at: when
-// that was read, which may be long ago; the same again, or what is older than what is known, changes nothing.
-// By either slot, also again and again. Links that are never told go by the table's `up`, once they were up.
+// a module's temperature in degrees C (NAN: no source), what it says against itself (NULL: no source). at:
+// when that was read, which may be long ago; the same again, or what is older than what is known, changes
+// nothing. By either slot, also again and again. Links that are never told go by the table's `up`, once they
+// were up.
 void health_link(struct health *h, uint32_t slot, bool up, int64_t now);
 // The two are meant to be one link: of one that has not been up since the start the table does not say so. No
 // effect where an end has been seen with a peer.
@@ -103,6 +104,22 @@ bool health_clean(const struct health *h, const struct tele_table *t, uint32_t s
 // The first slot that was ever seen of the host whose port this is, also of one that is away; TELE_SLOT_NONE.
 uint32_t health_host(const struct health *h, uint32_t slot);
 uint32_t health_peer(const struct health *h, uint32_t slot); // the other end, when it was last seen
+// Over a restart: records of links, noted ones (of which there is something to say) and the rest.
+// health_put() appends that of the link whose lower slot this is, if it is of that part; now: what its times
+// are told from. health_take(), before anything is fed: all records of n bytes; then: what `now` was, as a
+// time of this run; find: a port's slot. Of a port that comes twice the later record counts. False: something
+// did not fit, and what stands behind it was not taken. health_replay(): a reading from before the restart
+// that is newer than the record; the table has its values and what it has. What stood is raised again with
+// the first feed.
+enum health_part { HEALTH_NOTED, HEALTH_REST };
+struct buf;
+typedef uint32_t health_slot_fn(void *arg, uint64_t node_guid, uint8_t num); // TELE_SLOT_NONE
+void health_put(const struct health *h, const struct tele_table *t, uint32_t slot, enum health_part part,
+                int64_t now, struct buf *b);
+bool health_take(struct health *h, const uint8_t *p, size_t n, int64_t then, health_slot_fn *find, void *arg);
+void health_replay(struct health *h, const struct tele_table *t, uint32_t slot, int64_t at);
+// Rises with what records say: of noted links; of the rest, when a cable is another one.
+uint64_t health_changes(const struct health *h, enum health_part part);
 struct health_count {
     uint32_t links[HEALTH_DOWN + 1];
 };

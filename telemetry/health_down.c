@@ -36,6 +36,7 @@ void down_counted(struct health *h, uint32_t slot, uint64_t n, int64_t t0, int64
     struct health_link *l = health_link_get(h, slot);
     struct health_downs *x = downs_of(l);
     int e = health_end(l, slot);
+    h->changes++;
     if (x->num_pending[e] == HEALTH_PENDING)
         drop(x->pending[e], &x->num_pending[e], 0);
     x->pending[e][x->num_pending[e]++] =
@@ -56,6 +57,7 @@ void down_set(struct health *h, uint32_t slot, bool up, int64_t now)
     if (p->up == up)
         return;
     p->up = q->up = up;
+    h->changes++;
     if (up) {
         p->up_at = q->up_at = now;
         p->seen_up = q->seen_up = true;
@@ -128,7 +130,7 @@ struct episodes {
 static struct episodes episodes_of(const struct health *h, const struct health_link *l, int64_t t0,
                                    int64_t t1)
 {
-    struct episodes x = {0};
+    struct episodes x = {.end = INT64_MIN};
     for (unsigned i = 0; i < l->downs->num_episodes; i++) {
         const struct health_episode *e = &l->downs->episode[i];
         int64_t end = e->up ? e->up : h->now;
@@ -270,7 +272,7 @@ static bool one_counted(struct health *h, struct health_link *l, int e, unsigned
         rebooted(h, l, e, p);
         drop_episodes(l, p->t0, p->t1);
     } else {
-        int64_t from = p->t1 > h->port[l->slot[e]].up_at ? p->t1 : h->port[l->slot[e]].up_at;
+        int64_t up = h->port[l->slot[e]].up_at, from = up && up > p->t1 ? up : p->t1;
         bool wait = !known && readable(h, far) && h->now - from < PATIENCE;
         if (l->down_since || wait || !count_all(h, l, p->n, p->t0, p->t1, p->t1, true))
             return false;
@@ -429,6 +431,9 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
     }
     f->seen_to = h->now;
     for (int e = 0; e < 2; e++) {
+        const struct health_port *p = l->slot[e] != TELE_SLOT_NONE ? &h->port[l->slot[e]] : NULL;
+        if (p && p->resumed && p->at_errors < f->seen_to)
+            f->seen_to = p->at_errors;
         const struct health_series *s = l->series[e][SIGNAL_RECOVERY];
         if (!s)
             continue;

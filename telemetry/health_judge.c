@@ -309,13 +309,19 @@ static void tell(struct health *h, struct health_link *l, enum health_rule_index
 {
     struct health_verdict *v = &l->verdict[r];
     v->told = h->now;
+    v->untold = false;
+    h->changes++;
     if (f && f->reason[0]) {
         free(v->reason);
         v->reason = xstrdup(f->reason);
     }
+    if (f && f->evidence[0]) {
+        free(v->evidence);
+        v->evidence = xstrdup(f->evidence);
+    }
     if (h->sink.raise)
         h->sink.raise(h->sink.arg, health_rules[r].id, l->slot[0], v->severity, v->reason ? v->reason : "",
-                      f && f->evidence[0] ? f->evidence : "{}");
+                      v->evidence ? v->evidence : "{}");
 }
 
 static void clear(struct health *h, struct health_link *l, enum health_rule_index r)
@@ -324,7 +330,10 @@ static void clear(struct health *h, struct health_link *l, enum health_rule_inde
     v->level = -1;
     l->healthy_since = h->now;
     free(v->reason);
-    v->reason = NULL;
+    free(v->evidence);
+    v->reason = v->evidence = NULL;
+    v->untold = false;
+    h->changes++;
     if (h->sink.clear)
         h->sink.clear(h->sink.arg, health_rules[r].id, l->slot[0]);
 }
@@ -516,6 +525,8 @@ void judge_link(struct health *h, struct health_link *l)
         judge(h, l, r, &f);
         hold_blind(h, l, r, &f);
         take(h, l, r, &f);
+        if (l->verdict[r].level >= 0 && l->verdict[r].untold)
+            tell(h, l, r, NULL);
     }
     set_state(h, l);
 }

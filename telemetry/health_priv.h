@@ -9,7 +9,8 @@
 #define HEALTH_MIN (60 * MONO_S)
 #define HEALTH_HOUR (3600 * MONO_S)
 
-#define HEALTH_LONGER 4 // windows of slow links are so many times as long at most
+#define HEALTH_QUARTERS 96 // of an hour, in a day
+#define HEALTH_LONGER 4    // windows of slow links are so many times as long at most
 
 // --- signals: what is counted over windows, of one end ---
 enum health_signal {
@@ -51,7 +52,7 @@ enum health_kind {
     KIND_RAW_HIGH, // above `limit`
     KIND_HOT,
     KIND_OPTICS, // a module has failed, or is outside its own limits
-    KIND_HELD, // held for `limit` of the time, all of `window`
+    KIND_HELD,   // held for `limit` of the time, all of `window`
 };
 #define HEALTH_LEVELS 2
 struct health_rule {
@@ -67,6 +68,7 @@ struct health_rule {
     bool either;       // both levels are of the same severity: windows of one
     bool scaled;       // limits are for 400 Gb/s
     double least;      // never fewer than so many
+    double stretch;    // of slower links the second level's longer window is also so many times as long
     double clear_part; // clear below this part of the limit; 0: none at all
     int64_t clear_ns;  // for so long
     const char *what;  // "post-FEC symbol errors"
@@ -108,7 +110,8 @@ struct health_verdict { // of a rule, of a link
     uint8_t severity;
     int64_t since, bad_at[HEALTH_LEVELS];
     int64_t told;
-    char *reason; // as told last
+    char *reason, *evidence; // as told last
+    bool untold;             // it stood before a restart: whoever lists alarms is to hear that it still does
 };
 
 // --- links ---
@@ -154,20 +157,22 @@ struct health_port {
     uint64_t last[12];  // TELE_SYMBOL_ERRORS.. TELE_VL15_DROPPED
     uint64_t last_wait; // TELE_XMIT_WAIT
     uint64_t last_corrected, last_uncorrectable;
-    uint64_t seen;               // bit c: counter c was read once
-    int64_t at_errors, at_speed; // last readings; 0: none
-    int64_t from;                // first reading of errors
+    uint64_t seen;                // bit c: counter c was read once
+    int64_t at_errors, at_speed;  // last readings; 0: none
+    int64_t from;                 // first reading of errors
     int64_t downs_from, downs_at; // LinkDowned is known without a gap since then, and was read last; 0: never
     int64_t reset_seen;           // a reading has found counters cleared last; 0: never
-    int64_t every;               // between the last two
-    struct health_link *link;    // both ends have it; NULL: nothing to say
-    uint32_t mate;               // the far end's slot, when it was seen last
-    uint32_t rate_mbps;          // the same
-    uint16_t tick;               // bytes of one of XmitWait's
-    uint32_t host;               // first slot of it; ID_NONE: not a host's port
+    int64_t every;                // between the last two
+    struct health_link *link;     // both ends have it; NULL: nothing to say
+    uint32_t mate;                // the far end's slot, when it was seen last
+    uint32_t rate_mbps;           // the same
+    uint16_t tick;                // bytes of one of XmitWait's
+    uint32_t host;                // first slot of it; ID_NONE: not a host's port
     uint32_t resets;
-    bool told;    // health_link() was called
-    bool seen_up; // it was up once
+    bool resumed;   // known from before a restart, not read since
+    bool was_known; // whether it was up is known from before a restart
+    bool told;      // health_link() was called
+    bool seen_up;   // it was up once
     bool up;
     int64_t up_at;   // when it came up last; 0: it was
     int64_t down_at; // when it went down last; 0: never
@@ -184,10 +189,10 @@ struct health_port {
     int16_t celsius10;  // tenths, at hot_at
     int16_t coldest[7]; // by ten minutes
     int64_t cold_unit;
-    int64_t hot_at;      // of the last reading; 0: none
+    int64_t hot_at;                   // of the last reading; 0: none
     struct tele_optics optics;        // at optics_at
     int64_t optics_at, optics_bad_at; // of the last reading, 0: none; to when it was bad, 0: it was not
-    uint8_t history[96]; // by quarter of an hour: code of the ratio, 0 = none
+    uint8_t history[HEALTH_QUARTERS]; // by quarter of an hour: code of the ratio, 0 = none
 };
 
 struct health {
@@ -200,7 +205,8 @@ struct health {
     const struct fabric *slow_of;     // snapshot that was looked at for L05
     uint64_t slow_generation;
     int64_t now, swept;
-    uint32_t *host_up; // links that are up, by host; as of hosts_of
+    uint64_t changes, moved; // of links that are noted; of which cable is where
+    uint32_t *host_up;       // links that are up, by host; as of hosts_of
     int64_t hosts_of;
 };
 
@@ -227,6 +233,8 @@ static inline void health_bad(struct health_finding *f, int level, int64_t at)
 
 // health.c
 struct health_link *health_link_get(struct health *h, uint32_t slot); // makes it
+void health_link_free(struct health *h, struct health_link *l);
+void health_grow(struct health *h, uint32_t num);
 const char *health_end_name(const struct health *h, uint32_t slot, char *buf, size_t size);
 
 // health_down.c
@@ -240,7 +248,10 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
 // health_raw.c
 void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, int64_t t1);
 void raw_blind(struct health *h, uint32_t slot); // corrected symbols are not counted any more
-double raw_ratio(const struct health_port *p);   // of the last 5 to 10 min; NAN
+// How many blocks of 5 min ago its running one is, and the day behind it, the newest quarter first; and back.
+int64_t raw_age(const struct health_port *p, int64_t now, uint8_t ret_day[HEALTH_QUARTERS]);
+void raw_resume(struct health_port *p, int64_t now, int64_t age, const uint8_t day[HEALTH_QUARTERS]);
+double raw_ratio(const struct health_port *p); // of the last 5 to 10 min; NAN
 void raw_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f);
 
 // health_module.c

@@ -10,7 +10,7 @@
 
 #define BLOCK (5 * HEALTH_MIN)
 #define QUARTER (15 * HEALTH_MIN)
-#define QUARTERS 96
+#define QUARTERS HEALTH_QUARTERS
 #define ENOUGH 4 // quarters that a median needs
 #define IN_A_ROW 3
 
@@ -46,23 +46,51 @@ static double median_of(const struct health_port *p)
     return NAN;
 }
 
+// Times from before a restart may be below 0.
+static int64_t part_of(int64_t t, int64_t unit)
+{
+    return t / unit - (t % unit < 0);
+}
+
+static uint8_t *quarter(struct health_port *p, int64_t q)
+{
+    int64_t i = q % QUARTERS;
+    return &p->history[i < 0 ? i + QUARTERS : i];
+}
+
 static void next_block(struct health_port *p, int64_t block)
 {
     bool follows = block == p->block + 1;
     p->raw_now[0] = follows ? p->raw_now[1] : 0;
     p->raw_bits[0] = follows ? p->raw_bits[1] : 0;
     p->raw_now[1] = p->raw_bits[1] = 0;
-    int64_t q0 = p->block / 3, q1 = block / 3;
+    int64_t q0 = part_of(p->block, 3), q1 = part_of(block, 3);
     if (q0 != q1 && p->block) {
-        p->history[q0 % QUARTERS] =
-            p->slot_bits > 0 ? code((double)p->slot_errors / (double)p->slot_bits) : 0;
+        *quarter(p, q0) = p->slot_bits > 0 ? code((double)p->slot_errors / (double)p->slot_bits) : 0;
         p->slot_errors = p->slot_bits = 0;
         for (int64_t q = q0 + 1; q < q1 && q < q0 + 1 + QUARTERS; q++)
-            p->history[q % QUARTERS] = 0;
-        p->history[q1 % QUARTERS] = 0;
+            *quarter(p, q) = 0;
+        *quarter(p, q1) = 0;
         p->median = (float)median_of(p);
     }
     p->block = block;
+}
+
+int64_t raw_age(const struct health_port *p, int64_t now, uint8_t ret_day[HEALTH_QUARTERS])
+{
+    int64_t newest = part_of(p->block, 3);
+    for (int i = 0; i < QUARTERS; i++)
+        ret_day[i] = *quarter((struct health_port *)p, newest - i);
+    return part_of(now, BLOCK) - p->block;
+}
+
+void raw_resume(struct health_port *p, int64_t now, int64_t age, const uint8_t day[HEALTH_QUARTERS])
+{
+    p->block = part_of(now, BLOCK) - age;
+    p->block += p->block == 0; // none
+    for (int i = 0; i < QUARTERS; i++)
+        *quarter(p, part_of(p->block, 3) - i) = day[i];
+    p->median = (float)median_of(p);
 }
 
 double raw_ratio(const struct health_port *p)
@@ -86,8 +114,8 @@ void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, i
     double bits = p->rate_mbps * 1e6 * (double)(t1 - t0) / 1e9;
     if (bits <= 0 || down_training(h, slot, t0, t1))
         return;
-    if (t1 / BLOCK != p->block)
-        next_block(p, t1 / BLOCK);
+    if (part_of(t1, BLOCK) != p->block)
+        next_block(p, part_of(t1, BLOCK));
     p->raw_now[1] += (float)corrected;
     p->raw_bits[1] += (float)bits;
     p->slot_errors += (float)corrected;

@@ -22,6 +22,7 @@
 
 #define MAGIC "weftacc1"
 #define MAX_FILE (1u << 28)
+#define MAX_SLOTS (1u << 20) // where history numbers none
 #define EVERY (60 * MONO_S)
 
 static void path_of(const struct tele *t, char *buf, size_t size)
@@ -29,7 +30,7 @@ static void path_of(const struct tele *t, char *buf, size_t size)
     snprintf(buf, size, "%s/accumulators", t->dir);
 }
 
-static void put64(struct buf *b, uint64_t v)
+void keep_put64(struct buf *b, uint64_t v)
 {
     uint8_t byte[8];
     for (int i = 0; i < 8; i++)
@@ -37,7 +38,7 @@ static void put64(struct buf *b, uint64_t v)
     buf_add(b, byte, sizeof(byte));
 }
 
-static uint64_t get64(const uint8_t *p)
+uint64_t keep_get64(const uint8_t *p)
 {
     uint64_t v = 0;
     for (int i = 7; i >= 0; i--)
@@ -45,11 +46,11 @@ static uint64_t get64(const uint8_t *p)
     return v;
 }
 
-static uint64_t hash(const uint8_t *p, size_t n)
+uint64_t keep_hash(const uint8_t *p, size_t n)
 {
     uint64_t h = n;
     for (; n >= 8; p += 8, n -= 8)
-        h = hash_mix64(h ^ get64(p));
+        h = hash_mix64(h ^ keep_get64(p));
     return h;
 }
 
@@ -62,12 +63,12 @@ static void put_slot(const struct tele *t, struct buf *b, uint32_t slot)
         mask |= (uint64_t)(accum_base(&t->accum, slot, c) != 0) << c;
     if (mask == 0)
         return;
-    put64(b, t->table.port[slot].node_guid);
-    put64(b, t->table.port[slot].num);
-    put64(b, mask);
+    keep_put64(b, t->table.port[slot].node_guid);
+    keep_put64(b, t->table.port[slot].num);
+    keep_put64(b, mask);
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
         if (mask >> c & 1)
-            put64(b, accum_base(&t->accum, slot, c));
+            keep_put64(b, accum_base(&t->accum, slot, c));
 }
 
 static void put_all(const struct tele *t, struct buf *b)
@@ -76,7 +77,7 @@ static void put_all(const struct tele *t, struct buf *b)
     for (uint32_t i = 0; i < t->table.num; i++)
         if (accum_has_base(&t->accum, i))
             put_slot(t, b, i);
-    put64(b, hash((const uint8_t *)b->data, b->len));
+    keep_put64(b, keep_hash((const uint8_t *)b->data, b->len));
 }
 
 static void told(struct tele *t, const char *path)
@@ -113,6 +114,7 @@ void keep_save(struct tele *t, bool now)
     int64_t at = loop_now(t->loop).ns;
     if (t->dir == NULL)
         return;
+    keep_health_save(t, now);
     if (now && k->running) { // written again below
         pool_cancel(&k->job);
         buf_done(&k->file);
@@ -136,20 +138,27 @@ void keep_save(struct tele *t, bool now)
 
 // --- reading ---
 
-static void take_record(struct tele *t, const uint8_t *p, uint64_t mask)
+uint32_t keep_slot(struct tele *t, uint64_t guid, uint8_t num)
 {
-    uint64_t guid = get64(p), num = get64(p + 8);
-    uint32_t slot =
-        num >= 1 && num <= SWITCH_MAX_PORTS ? tele_slot(&t->table, guid, (uint8_t)num) : TELE_SLOT_NONE;
-    if (slot == TELE_SLOT_NONE && t->series == NULL && num >= 1 && num <= SWITCH_MAX_PORTS) {
+    if (num < 1 || num > SWITCH_MAX_PORTS)
+        return TELE_SLOT_NONE;
+    uint32_t slot = tele_slot(&t->table, guid, num);
+    if (slot == TELE_SLOT_NONE && t->series == NULL && t->table.num < MAX_SLOTS) {
         slot = t->table.num;
-        tele_slot_set(&t->table, slot, guid, (uint8_t)num);
+        tele_slot_set(&t->table, slot, guid, num);
         agents_slots(t);
     }
+    return slot;
+}
+
+static void take_record(struct tele *t, const uint8_t *p, uint64_t mask)
+{
+    uint64_t num = keep_get64(p + 8);
+    uint32_t slot = num <= UINT8_MAX ? keep_slot(t, keep_get64(p), (uint8_t)num) : TELE_SLOT_NONE;
     p += 24;
     for (unsigned c = 0; slot != TELE_SLOT_NONE && c < TELE_COUNTERS; c++)
         if (mask >> c & 1) {
-            accum_set_base(&t->accum, slot, c, get64(p));
+            accum_set_base(&t->accum, slot, c, keep_get64(p));
             p += 8;
         }
 }
@@ -157,10 +166,10 @@ static void take_record(struct tele *t, const uint8_t *p, uint64_t mask)
 static bool take_file(struct tele *t, const struct buf *b)
 {
     const uint8_t *p = (const uint8_t *)b->data, *end = p + b->len - 8;
-    if (b->len < 16 || b->len % 8 || memcmp(p, MAGIC, 8) != 0 || get64(end) != hash(p, b->len - 8))
+    if (b->len < 16 || b->len % 8 || memcmp(p, MAGIC, 8) != 0 || keep_get64(end) != keep_hash(p, b->len - 8))
         return false;
     for (p += 8; end - p >= 24;) {
-        uint64_t mask = get64(p + 16);
+        uint64_t mask = keep_get64(p + 16);
         unsigned n = (unsigned)__builtin_popcountll(mask);
         if (mask >> (TELE_COUNTERS - 1) >> 1 || (size_t)(end - p) < 24 + 8u * n)
             return false;
@@ -194,6 +203,9 @@ static bool on_point(void *arg, const struct series_point *p)
     for (unsigned c = 0; c < TELE_COUNTERS; c++)
         if (p->have >> c & 1 && p->value[c] >= t->table.value[(uint64_t)p->series * TELE_COUNTERS + c])
             accum_set_last(&t->accum, &t->table, p->series, c, p->value[c]);
+    t->table.have[p->series] = p->have;
+    health_replay(t->health, &t->table, p->series, tele_loop_time(t, p->at_ms * MONO_MS));
+    t->table.have[p->series] = 0;
     return true;
 }
 
@@ -225,6 +237,7 @@ void keep_load(struct tele *t)
     if (t->dir == NULL)
         return;
     load_file(t);
+    keep_health_load(t);
     t->keep.changes = t->accum.changes;
     if (t->series != NULL && t->o.history_ms > 0)
         load_last(t);

@@ -5,7 +5,7 @@
 //   agents.c      a snapshot's ports: who is asked for them
 //   collect.c     a round: one agent is asked for its ports
 //   answers.c     requests and answers on the wire
-//   keep.c        what outlives a restart
+//   keep.c        what outlives a restart: accumulators; keep_health.c: what the rules' windows hold
 //   tell.c        what was found becomes alarms
 //   module.c      cables, modules and devices from ibdiagnet's files
 //
@@ -169,6 +169,18 @@ struct tele {
         struct pool_job job;
         struct buf file;
     } keep;
+    struct keep_health { // what the rules' windows hold
+        struct loop_task task;
+        struct pool_job job;
+        struct buf file[2]; // by enum health_part
+        bool running, too_much;
+        unsigned parts;      // bit part: is put
+        uint32_t slot;       // the next one
+        int64_t at;          // what its times are told from
+        int64_t next[2];     // not before
+        uint64_t changes[2]; // health_changes() of what is on disk
+        int status, told;
+    } keep_health;
 };
 
 static inline bool agent_can(const struct agent *a, enum ask k)
@@ -188,6 +200,8 @@ static inline bool agent_has_all(const struct agent *a) // and the errors with i
 // --- telemetry.c ---
 void tele_event(struct tele *t, const char *kind, const char *severity, const struct agent *a,
                 const char *text);
+int64_t tele_wall_now(const struct tele *t); // ns; in virtual time it goes with the loop's clock
+int64_t tele_loop_time(const struct tele *t, int64_t wall_ns); // of a moment of an earlier run; not after now
 void tele_round_ended(struct tele *t, struct agent *a, enum agent_round r);
 
 // --- agents.c ---
@@ -232,5 +246,13 @@ uint32_t tell_peer(const struct tele *t, uint32_t slot); // as far as is known; 
 // --- keep.c ---
 void keep_load(struct tele *t);
 void keep_save(struct tele *t, bool now);
+uint32_t keep_slot(struct tele *t, uint64_t guid, uint8_t num); // a new one where history numbers none
+void keep_put64(struct buf *b, uint64_t v);
+uint64_t keep_get64(const uint8_t *p);
+uint64_t keep_hash(const uint8_t *p, size_t n);
+// --- keep_health.c ---
+void keep_health_load(struct tele *t);
+void keep_health_save(struct tele *t, bool at_end);
+void keep_health_step(void *arg);
 
 #endif
