@@ -22,6 +22,7 @@
 
 #define POLL_EVERY_NS (200 * MONO_US)
 #define LONG_NS MONO_MS
+#define POLL_ONCE (EVLOOP_ONCE | EVLOOP_NONBLOCK) // NONBLOCK alone polls until no descriptor is ready
 #define MINUTE_NS (60 * MONO_S)
 
 // --- accounting ---
@@ -442,7 +443,7 @@ static void virtual_wait(struct loop *l)
         poll_block(l);
         return;
     }
-    if (anything_to_poll(l) && poll_now(l, EVLOOP_NONBLOCK))
+    if (anything_to_poll(l) && poll_now(l, POLL_ONCE))
         return;
     // A callback of the poll that counted nothing cannot have set timers, but the heap is what decides.
     if (l->heap[0].due > l->now.ns)
@@ -465,7 +466,7 @@ static void turn_poll(struct loop *l)
 {
     if (!ring_empty(&l->queue) || timer_due(l)) {
         if (mono_sub(l->stamp, l->polled) >= POLL_EVERY_NS)
-            poll_now(l, EVLOOP_NONBLOCK);
+            poll_now(l, POLL_ONCE);
     } else if (l->clock == LOOP_VIRTUAL) {
         virtual_wait(l);
     } else if (l->heap_n) {

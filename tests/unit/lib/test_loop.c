@@ -284,6 +284,54 @@ static void chain_a(void *arg)
     loop_post(x->l, &x->a);
 }
 
+struct greedy_fd {
+    struct loop *l;
+    struct loop_task task;
+    int fd;
+    unsigned calls, at_task; // of the descriptor's callback; those before the task's third run
+    unsigned runs;
+    bool done;
+};
+
+static void greedy_readable(void *arg, int fd, int events)
+{
+    struct greedy_fd *g = arg;
+    char c;
+    if (++g->calls == 10000 && read(fd, &c, 1) == 1) // ends what would never end
+        g->done = true;
+}
+
+static void greedy_task(void *arg)
+{
+    struct greedy_fd *g = arg;
+    if (++g->runs == 100) {
+        g->at_task = g->calls;
+        g->done = true;
+        return;
+    }
+    loop_post(g->l, &g->task);
+}
+
+// A descriptor that is ready all the time takes one turn after the other, not all.
+static void a_greedy_descriptor_starves_nothing(void **state)
+{
+    struct loop *l = start(LOOP_REAL);
+    struct greedy_fd g = {.l = l};
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    assert_int_equal(write(fds[1], "x", 1), 1);
+    struct loop_fd *f = loop_fd_new(l, fds[0], LOOP_READ, "t", greedy_readable, &g);
+    loop_task_init(&g.task, "t", greedy_task, &g);
+    loop_post(l, &g.task);
+    assert_true(loop_run_until(l, &g.done, 60 * MONO_S));
+    assert_int_equal(g.runs, 100);
+    assert_true(g.at_task <= 100);
+    loop_fd_free(f);
+    close(fds[0]);
+    close(fds[1]);
+    loop_free(l);
+}
+
 static void tasks_run_in_order_once(void **state)
 {
     struct loop *l = start(LOOP_VIRTUAL);
@@ -781,6 +829,7 @@ int main(void)
         cmocka_unit_test(heap_against_a_plain_list),
         cmocka_unit_test(cancel_rearm_and_free_within_callbacks),
         cmocka_unit_test(greedy_tasks_and_timers_starve_nothing),
+        cmocka_unit_test(a_greedy_descriptor_starves_nothing),
         cmocka_unit_test(tasks_run_in_order_once),
         cmocka_unit_test(run_and_stop),
         cmocka_unit_test(flag_already_true),
