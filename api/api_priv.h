@@ -68,6 +68,12 @@ struct listener { // one libmicrohttpd daemon and how the loop drives it
     struct loop_fd *poll;
     struct loop_timer timer;
     struct loop_task kick;
+    struct request *put_off; // suspended until a turn has room for them, in the order they came
+    uint64_t turns;
+    mono_t until;   // of this turn
+    unsigned heard; // requests in it
+    bool queued;    // others waited when it began
+    bool stopping;
 };
 
 struct view { // what one fabric shows
@@ -150,6 +156,8 @@ struct request {
     char allow[40];
     struct MHD_Response *response; // made by the handler itself; else from out
     struct later *suspended;       // the answer is on its way; later.c
+    struct request *next_put_off;  // http.c
+    uint64_t turn;                 // … 0: it has not waited
 };
 
 // --- http.c ---
@@ -158,6 +166,9 @@ void http_stop(struct listener *l); // closes fd
 // Connections were resumed: libmicrohttpd, which has no descriptor to tell itself with, runs soon.
 void http_kick(struct listener *l);
 const char *http_header(const struct request *r, const char *name);
+#define ANSWER_BLOCK (256u << 10) // of a long answer: what one turn of the loop copies and hands to the system
+// An answer of any size, sent a block a turn; takes text (malloc'd), unless there is no memory for more: NULL.
+struct MHD_Response *http_response(char *text, size_t n);
 
 // --- auth.c ---
 // Fills role and uid; false with an answer when the request may not go on (wrong Host).
@@ -238,9 +249,10 @@ void list_open(struct list *l, struct buf *out, const struct schema *s, bool csv
 bool list_is_csv(const struct request *r);
 void list_answer(struct request *r); // status and type of one that was made so
 void list_item(struct list *l, const void *row);
+#define LIST_BYTES (8u << 20) // an answer that has become so long ends there, with a cursor
 static inline bool list_full(const struct list *l)
 {
-    return l->n >= l->limit;
+    return l->n >= l->limit || (l->r != NULL && l->out->len >= LIST_BYTES);
 }
 void list_end(struct list *l, const char *next, int64_t total, int64_t generation, int64_t sampled_ns);
 

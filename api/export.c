@@ -108,7 +108,7 @@ static void export_answer(struct later *l, struct request *r)
     r->type = x->form == FORM_JSON         ? "application/json"
               : x->form == FORM_SLURM_YAML ? "application/yaml"
                                            : "text/plain; charset=utf-8";
-    r->response = MHD_create_response_from_buffer(x->len, x->text, MHD_RESPMEM_MUST_FREE);
+    r->response = http_response(x->text, x->len);
     if (r->response != NULL)
         x->text = NULL;
     else

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -16,15 +17,59 @@
 
 #define CONNECTION_MEMORY (16u << 10) // request line, headers and read buffer
 #define CONNECTION_TIMEOUT_S 60
+#define DROP_EVERY (1u << 20)  // of what was sent is given back
+#define DRIVE_NS (4 * MONO_MS) // requests that come later in a turn wait for the next one
+#define DRIVE_LEAST 2          // … but so many are always heard
+#define RESUME_MOST 64
 #define BODY_DISCARD_MAX (4u << 20) // a client that sends more than this is cut off instead of heard out
+
+// --- requests that wait for a turn: libmicrohttpd would hear all that have come in one ---
+
+static void put_off(struct request *r)
+{
+    struct listener *l = r->listener;
+    struct request **at = &l->put_off;
+    if (r->turn == 0)
+        r->turn = ++l->turns;
+    while (*at != NULL && (*at)->turn < r->turn)
+        at = &(*at)->next_put_off;
+    r->next_put_off = *at;
+    *at = r;
+    MHD_suspend_connection(r->conn);
+}
+
+static void resume_some(struct listener *l)
+{
+    for (unsigned i = 0; l->put_off != NULL && (i < RESUME_MOST || l->stopping); i++) {
+        struct request *r = l->put_off;
+        l->put_off = r->next_put_off;
+        MHD_resume_connection(r->conn);
+    }
+}
+
+// Those that have waited go first.
+static bool has_its_turn(const struct request *r)
+{
+    struct listener *l = r->listener;
+    if (l->queued && r->turn == 0)
+        return false;
+    return l->heard < DRIVE_LEAST || mono_sub(mono_now(), l->until) < 0;
+}
 
 static void drive(struct listener *l)
 {
     MHD_UNSIGNED_LONG_LONG ms;
+    int64_t slice = l->api->c.slice_ns;
     if (l->mhd == NULL)
         return;
     loop_doing(l->api->c.loop, "http");
+    l->until = mono_add(mono_now(), slice > 0 ? slice : DRIVE_NS);
+    l->heard = 0;
+    l->queued = l->put_off != NULL;
+    resume_some(l);
     MHD_run(l->mhd);
+    if (l->put_off != NULL)
+        http_kick(l);
     if (MHD_get_timeout(l->mhd, &ms) == MHD_YES)
         loop_timer_after(&l->timer, (int64_t)ms * MONO_MS);
     else
@@ -106,6 +151,52 @@ static void add_headers(struct request *r, struct MHD_Response *m)
     MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
 }
 
+// --- answers ---
+
+struct long_answer {
+    char *text;
+    size_t n, dropped; // bytes at its beginning that were given back
+};
+
+static ssize_t read_long(void *arg, uint64_t at, char *ret, size_t max)
+{
+    struct long_answer *a = arg;
+    if (at >= a->n)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    size_t n = a->n - at < max ? a->n - at : max;
+    memcpy(ret, a->text + at, n);
+    // Whole pages within the text: what is around them is the allocator's. Given back bit by bit, since much
+    // at once takes long too.
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), end = (at + n) & ~(page - 1);
+    if (end >= a->dropped + DROP_EVERY) {
+        uintptr_t from = ((uintptr_t)a->text + a->dropped + page - 1) & ~(page - 1);
+        uintptr_t to = ((uintptr_t)a->text + end) & ~(page - 1);
+        if (to > from)
+            madvise((void *)from, to - from, MADV_DONTNEED);
+        a->dropped = end;
+    }
+    return (ssize_t)n;
+}
+
+static void free_long(void *arg)
+{
+    struct long_answer *a = arg;
+    free(a->text);
+    free(a);
+}
+
+struct MHD_Response *http_response(char *text, size_t n)
+{
+    if (n <= ANSWER_BLOCK)
+        return MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
+    struct long_answer *a = xcalloc(1, sizeof(*a));
+    *a = (struct long_answer){.text = text, .n = n};
+    struct MHD_Response *m = MHD_create_response_from_callback(n, ANSWER_BLOCK, read_long, a, free_long);
+    if (m == NULL)
+        free(a);
+    return m;
+}
+
 static enum MHD_Result send_answer(struct request *r)
 {
     struct MHD_Response *m = r->response;
@@ -114,8 +205,8 @@ static enum MHD_Result send_answer(struct request *r)
     if (m == NULL) {
         size_t n = r->out.len;
         char *text = n > 0 ? buf_take(&r->out) : NULL;
-        m = MHD_create_response_from_buffer(n, text != NULL ? text : (char *)"",
-                                            text != NULL ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+        m = text != NULL ? http_response(text, n)
+                         : MHD_create_response_from_buffer(0, (char *)"", MHD_RESPMEM_PERSISTENT);
         if (m == NULL) {
             free(text);
             return MHD_NO;
@@ -183,6 +274,15 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *conn, const c
         later_answer(r);
         return send_answer(r);
     }
+    if (r->listener->stopping) {
+        answer_problem(r, 503, "weftd is ending");
+        return send_answer(r);
+    }
+    if (!has_its_turn(r)) {
+        put_off(r);
+        return MHD_YES;
+    }
+    r->listener->heard++;
     r->method = method;
     resource_dispatch(r);
     loop_doing(r->api->c.loop, "http");
@@ -233,6 +333,8 @@ void http_stop(struct listener *l)
         return;
     if (l->poll != NULL)
         loop_fd_free(l->poll);
+    l->stopping = true;
+    resume_some(l);
     MHD_run(l->mhd);         // connections that were resumed leave their list
     MHD_stop_daemon(l->mhd); // closes the listening socket
     loop_timer_cancel(&l->timer);

@@ -560,6 +560,25 @@ static void big_free(void *arg)
     free(b);
 }
 
+static ssize_t read_big(void *arg, uint64_t at, char *ret, size_t max)
+{
+    const struct big_answer *b = arg;
+    const struct buf *result = &b->job->c.result;
+    const struct {
+        const char *text;
+        size_t n;
+    } part[] = {{b->head.data, b->head.len}, {result->data, result->len}, {"}\n", 2}};
+    for (unsigned i = 0; i < 3; i++) {
+        if (at < part[i].n) {
+            size_t n = part[i].n - at < max ? part[i].n - at : max;
+            memcpy(ret, part[i].text + at, n);
+            return (ssize_t)n;
+        }
+        at -= part[i].n;
+    }
+    return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 static void answer_big(struct request *r, struct job *j, const struct job_row *row)
 {
     struct big_answer *b = xcalloc(1, sizeof(*b));
@@ -567,10 +586,10 @@ static void answer_big(struct request *r, struct job *j, const struct job_row *r
     j->refs++;
     json_put_struct(&b->head, &schema_job, row);
     b->head.len -= strlen("null}"); // result, the last field
-    struct MHD_IoVec part[] = {{b->head.data, b->head.len}, {j->c.result.data, j->c.result.len}, {"}\n", 2}};
     r->status = 200;
     r->type = "application/json";
-    r->response = MHD_create_response_from_iovec(part, 3, big_free, b);
+    r->response = MHD_create_response_from_callback(b->head.len + j->c.result.len + 2, ANSWER_BLOCK, read_big,
+                                                    b, big_free);
     if (r->response == NULL) {
         big_free(b);
         answer_problem(r, 503, "no memory for the answer");

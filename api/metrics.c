@@ -214,7 +214,7 @@ static void answer(struct later *l, struct request *r)
                              : "text/plain; version=0.0.4; charset=utf-8";
     size_t n = m->page.out.len;
     char *text = buf_take(&m->page.out);
-    r->response = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_FREE);
+    r->response = http_response(text, n);
     if (r->response == NULL) {
         free(text);
         answer_problem(r, 503, "there is no memory for the answer");

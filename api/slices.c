@@ -14,8 +14,9 @@ static void begin(struct slices *s)
 
 bool slice_over(struct slices *s)
 {
-    if (++s->looked % LOOK_EVERY != 0 && s->r->api->c.slice_ns == 0)
-        return false;
+    s->looked++;
+    if (s->looked == 1 || (s->looked % LOOK_EVERY != 0 && s->r->api->c.slice_ns == 0))
+        return false; // a slice gets on, however short it is
     return mono_sub(mono_now(), s->until) >= 0;
 }
 
