@@ -415,7 +415,7 @@ static bool take_filter(struct request *r, struct tele_view *w, struct filter *f
     const char *node = query_str(r, "node");
     struct err e = {0};
     *f = (struct filter){.port = -1};
-    int rc = node != NULL ? port_parse(view_fabric(w->v), node, &f->guid, &f->port, &e) : 0;
+    int rc = node != NULL ? view_port_parse(w->v, node, &f->guid, &f->port, &e) : 0;
     if (rc != 0) {
         answer_unresolved(r, "node", rc, &e);
         return false;

@@ -182,27 +182,28 @@ static bool add_want(struct request *r, struct query *q, uint64_t guid, unsigned
 // The port that the text names, or all of a node.
 static bool add_port(struct request *r, const struct tele_view *w, struct query *q, const char *text)
 {
-    const struct fabric *f = view_fabric(w->v);
     struct err e = {0};
     uint64_t guid;
     int port;
-    int rc = port_parse(f, text, &guid, &port, &e);
+    int rc = view_port_parse(w->v, text, &guid, &port, &e);
     if (rc != 0) {
         answer_unresolved(r, "port", rc, &e);
         return false;
     }
-    const struct node *n = f != NULL ? fabric_by_guid(f, guid) : NULL;
-    const char *name = n != NULL ? fabric_desc(f, n) : "";
+    const char *name = view_node_name(w->v, guid);
+    const struct node *away = view_away(w->v, guid);
     if (port >= 0) {
-        // Without a collector (the port is lost) the files say whether there is anything.
-        if (w->t == NULL || tele_slot(w->t, guid, (uint8_t)port) != TELE_SLOT_NONE)
+        // Without a collector (the port is lost), and of nodes that are away, the files say whether there is
+        // anything.
+        if (w->t == NULL || away != NULL || tele_slot(w->t, guid, (uint8_t)port) != TELE_SLOT_NONE)
             return add_want(r, q, guid, (unsigned)port, name);
         answer_problem(r, 404, "port \"%.120s\": no counters of it were ever read", text);
         return false;
     }
     uint32_t before = q->num_want;
     for (unsigned k = 1; w->t != NULL && k < 255; k++)
-        if (tele_slot(w->t, guid, (uint8_t)k) != TELE_SLOT_NONE && !add_want(r, q, guid, k, name))
+        if ((tele_slot(w->t, guid, (uint8_t)k) != TELE_SLOT_NONE || (away != NULL && k <= away->num_ports)) &&
+            !add_want(r, q, guid, k, name))
             return false;
     if (q->num_want == before)
         answer_problem(r, 404, "port \"%.120s\": no counters of this node were ever read", text);

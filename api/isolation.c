@@ -168,7 +168,7 @@ static bool take_port(struct request *r, const struct tele_view *w, bool node_to
     const char *text = json_string_value(json_object_get(r->json, "port"));
     struct err e = {0};
     int port = -1;
-    int rc = port_parse(view_fabric(w->v), text, ret_guid, &port, &e);
+    int rc = view_port_parse(w->v, text, ret_guid, &port, &e);
     if (rc != 0) {
         answer_unresolved(r, "port", rc, &e);
         return false;

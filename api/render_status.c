@@ -138,11 +138,25 @@ static const struct field counts_fields[] = {
 static const struct schema schema_counts = {
     .name = "finding_counts", "Findings by severity", sizeof(struct counts_row), counts_fields};
 
+struct meant_row {
+    int64_t switches, cas, links;
+};
+#define MEANT(f) offsetof(struct meant_row, f)
+static const struct field meant_fields[] = {
+    {.name = "switches", .type = FIELD_INT, .at = MEANT(switches), "switches"},
+    {.name = "cas", .type = FIELD_INT, .at = MEANT(cas), "channel adapters"},
+    {.name = "links", .type = FIELD_INT, .at = MEANT(links), "links"},
+    {0},
+};
+static const struct schema schema_meant = {
+    .name = "fabric_meant", "What the blueprint has", sizeof(struct meant_row), meant_fields};
+
 struct fabric_row {
     const char *name, *transport, *state;
     bool simulated;
     const struct sm_row *sm;
     int64_t generation, nodes, switches, cas, routers, hosts, links, tiers, sus, rails, planes;
+    const struct meant_row *meant;
     const struct routing_row *routing;
     const struct adaptive_row *adaptive;
     const struct error_row *error;
@@ -189,6 +203,12 @@ static const struct field fabric_fields[] = {
      .type = FIELD_INT,
      .at = FABRIC(planes),
      "parts that are not connected with each other"},
+    {.name = "meant",
+     .type = FIELD_OBJ,
+     .at = FABRIC(meant),
+     "the same of the blueprint: what is less than this is away; null when nothing routes",
+     &schema_meant,
+     .null = true},
     {.name = "routing",
      .type = FIELD_OBJ,
      .at = FABRIC(routing),
@@ -335,6 +355,7 @@ struct fabric_space {
     struct audit_row audit;
     struct sa_row sa;
     struct counts_row findings;
+    struct meant_row meant;
     const struct telemetry_row *telemetry;
     char *advice[ADVICE_MAX];
 };
@@ -390,6 +411,18 @@ static void fill_model(const struct fabric *f, struct fabric_row *row)
     row->sus = f->num_sus;
     row->rails = f->num_rails;
     row->planes = f->num_planes;
+}
+
+static const struct meant_row *fill_meant(const struct sm *sm, struct meant_row *row)
+{
+    struct sm_blueprint b;
+    sm_get_blueprint(sm, &b);
+    if (b.known == NULL)
+        return NULL;
+    *row = (struct meant_row){.switches = b.known->num_switches, .links = b.known->num_links};
+    for (uint32_t i = 0; i < b.known->num_nodes; i++)
+        row->cas += b.known->node[i].type == NODE_CA;
+    return row;
 }
 
 static int64_t lmc_of(const struct fabric *f)
@@ -585,6 +618,7 @@ static void fill_fabric(struct api *a, struct view *v, struct fabric_row *row, s
         fill_routing(v, row, s);
         count_findings(sm_findings(v->src->sm), &s->findings);
         count_drains(v->src->sm, row);
+        row->meant = fill_meant(v->src->sm, &s->meant);
     } else if (v->src->offline == NULL) {
         s->error = (struct error_row){v->src->down ? v->src->down : "no port", ""};
         row->error = &s->error;

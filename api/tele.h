@@ -93,6 +93,12 @@ const char *spot_text(const struct spot *s, char ret[PLACE_TEXT]);
 // What people write for a port: "NODE/NUM", "NODE[NUM]", NODE being a GUID or a unique name. *ret_port -1:
 // the node alone. -ENOENT, -EEXIST, -EINVAL and *e. A GUID is taken although nothing is there now.
 int port_parse(const struct fabric *f, const char *text, uint64_t *ret_guid, int *ret_port, struct err *e);
+// The same of a fabric that is looked at; names of nodes that are away are known from its blueprint.
+int view_port_parse(struct view *v, const char *text, uint64_t *ret_guid, int *ret_port, struct err *e);
+// A node that is away, as the blueprint has it; NULL where it is there, or never was.
+const struct node *view_away(struct view *v, uint64_t guid);
+// The description of a node, there or away; "".
+const char *view_node_name(struct view *v, uint64_t guid);
 
 // Counter by name; -1 with an answer (400) that names the nearest.
 int counter_of(struct request *r, const char *name);

@@ -139,7 +139,7 @@ void get_vl_waits(struct request *r)
 
     if (!tele_view_of(r, &w) || !later_room(r, LATER_WAIT))
         return;
-    int rc = port_parse(view_fabric(r->view), query_str(r, "port"), &guid, &port, &e);
+    int rc = view_port_parse(r->view, query_str(r, "port"), &guid, &port, &e);
     if (rc != 0) {
         answer_unresolved(r, "port", rc, &e);
         return;

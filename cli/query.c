@@ -262,7 +262,7 @@ static int candidates(const char *word, json_t *items, bool many)
         buf_printf(&list, "%s%s (%s)", i ? ", " : "", js_str(n, "name"), js_str(n, "guid"));
     }
     if (list.len == 0)
-        cli_fail(CLI_USAGE, word, "no such node; see: weft node");
+        cli_fail(CLI_USAGE, word, "no such node; see: weft node; what is away: weft blueprint show");
     else if (many)
         cli_fail(CLI_USAGE, word, "several nodes have this name; give a GUID: %s", list.data);
     else

@@ -70,6 +70,21 @@ static void count_of(struct out *o, long long n, const char *one, const char *ma
     buf_done(&b);
 }
 
+// "838 of 1,024 links": of those that the blueprint has, where some are away.
+static void count_meant(struct out *o, json_t *f, const char *key, const char *one, const char *many)
+{
+    long long n = js_int(f, key), meant = js_int(json_object_get(f, "meant"), key);
+    struct buf b = {0};
+    if (meant <= n) {
+        count_of(o, n, one, many);
+        return;
+    }
+    text_count(&b, n);
+    out_paint(o, COLOUR_YELLOW, "%s of ", b.data);
+    buf_done(&b);
+    count_of(o, meant, one, many);
+}
+
 static void head_line(struct out *o, json_t *f)
 {
     const char *state = js_str(f, "state");
@@ -89,12 +104,12 @@ static void head_line(struct out *o, json_t *f)
     out_paint(o, c, "%s%s", upper, is_stale(f) ? " (as of its last good sweep)" : "");
     if (js_int(f, "nodes") > 0) {
         out_printf(o, "  ");
-        count_of(o, js_int(f, "switches"), "switch", "switches");
+        count_meant(o, f, "switches", "switch", "switches");
         out_printf(o, "  ");
-        count_of(o, js_int(f, "cas"), "adapter (", "adapters (");
+        count_meant(o, f, "cas", "adapter (", "adapters (");
         count_of(o, js_int(f, "hosts"), "host)", "hosts)");
         out_printf(o, "  ");
-        count_of(o, js_int(f, "links"), "link", "links");
+        count_meant(o, f, "links", "link", "links");
     }
     out_wrap(o, LABEL);
 }

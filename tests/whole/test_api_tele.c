@@ -655,6 +655,41 @@ static void raise(const char *rule, const char *name, unsigned port)
     rig_run(&env.rig, 3 * MONO_S);
 }
 
+static void sweep_anew(void)
+{
+    sm_resweep(env.rig.sm, "test", false);
+    rig_sweeps(&env.rig, 1, 60);
+    tele_fabric(own.tele, sm_fabric(env.rig.sm), sm_tables(env.rig.sm), NULL);
+    api_changed(env.api, "live");
+    sweeps(2);
+}
+
+// A switch dies: what the fabric should have is still said, and its last hour can be asked for by its name.
+static void test_away(void **state)
+{
+    const struct node *n = named("spine-02");
+    uint64_t guid = n->guid;
+    unsigned links = 0;
+    (void)state;
+    for (unsigned i = 1; i <= n->num_ports; i++)
+        links += port_valid(sm_fabric(env.rig.sm)->port[n->first_port + i].peer);
+    json_t *v = get("");
+    assert_int_equal(num(at(v, "meant"), "links"), num(v, "links"));
+    assert_int_equal(num(at(v, "meant"), "switches"), num(v, "switches"));
+    json_decref(v);
+    sim_node_kill(env.rig.sim, guid, true);
+    sweep_anew();
+    v = get("");
+    assert_int_equal(num(at(v, "meant"), "links"), num(v, "links") + links);
+    assert_int_equal(num(at(v, "meant"), "switches"), num(v, "switches") + 1);
+    assert_int_equal(num(at(v, "meant"), "cas"), num(v, "cas"));
+    json_decref(v);
+    json_decref(get("/counters/history?port=spine-02/1&counter=xmit_data&from=1h")); // 200, as before
+    refused(LIVE "/counters/history?port=spine-0/1", 404, "spine-0");
+    sim_node_kill(env.rig.sim, guid, false);
+    sweep_anew();
+}
+
 static void test_alarms(void **state)
 {
     char path[100];
@@ -855,7 +890,8 @@ int main(void)
         cmocka_unit_test(test_shapes),      cmocka_unit_test(test_lanes),
         cmocka_unit_test(test_silent),      cmocka_unit_test(test_alarms),
         cmocka_unit_test(test_silences),    cmocka_unit_test(test_covers),
-        cmocka_unit_test(test_isolation),   cmocka_unit_test(test_db_check),
+        cmocka_unit_test(test_isolation),   cmocka_unit_test(test_away),
+        cmocka_unit_test(test_db_check),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
