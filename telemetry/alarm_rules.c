@@ -74,7 +74,8 @@ const struct alarm_rule alarm_rules[] = {
      .severity = "major",
      .raised = "more than 2.88 symbol errors in 12 min (bit error ratio 1e-14) or more than 3 in 125 min "
                "(1e-15) at 400 Gb/s; in proportion at other rates, and on slower links in the time too that "
-               "brings as many bits, four times as long at most; 3 at least",
+               "brings as many bits, four times as long at most (the 3 also in half as long again); 3 at "
+               "least",
      .cleared = "none for 126 min",
      .advice = REPLACE,
      .source = "PDR",

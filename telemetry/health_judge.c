@@ -48,9 +48,9 @@ static double scale_of(const struct health *h, const struct health_rule *rule, c
 
 // A bit error ratio takes bits: a slower link has its windows longer, up to four times, so that as many pass.
 // In the same time it may have in proportion fewer errors; but a few that come together by chance are no
-// ratio.
+// ratio. Few errors come unevenly: where the rule says so the same number counts in a longer window too.
 static int windows_of(const struct health *h, const struct health_rule *rule, int i, double scale,
-                      int64_t window[2], double limit[2])
+                      int64_t window[3], double limit[3])
 {
     const struct health_level *v = &rule->level[i];
     int n = 0;
@@ -61,6 +61,11 @@ static int windows_of(const struct health *h, const struct health_rule *rule, in
     if (longer > 1) {
         window[n] = (int64_t)((double)v->window * longer);
         limit[n++] = base * scale * longer;
+        if (i == 1 && rule->stretch > 0 && longer * rule->stretch <= HEALTH_LONGER) {
+            window[n] = (int64_t)((double)v->window * longer * rule->stretch);
+            limit[n] = limit[n - 1];
+            n++;
+        }
     }
     window[n] = v->window;
     limit[n++] = base * scale;
@@ -105,9 +110,9 @@ static void count_window(struct health *h, struct health_link *l, const struct h
 static void count_judge(struct health *h, struct health_link *l, const struct health_rule *rule,
                         struct health_finding *f)
 {
-    double scale = scale_of(h, rule, l), limit[2];
+    double scale = scale_of(h, rule, l), limit[3];
     struct excess x = {0, -1};
-    int64_t window[2];
+    int64_t window[3];
     f->seen_to = seen_to(h, l);
     for (int e = 0; e < 2; e++) {
         const struct health_series *s = l->series[e][rule->signal];

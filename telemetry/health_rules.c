@@ -48,6 +48,7 @@ const struct health_rule health_rules[HEALTH_RULES] = {
                   .either = true,
                   .scaled = true,
                   .least = 3, // fewer come together by chance, on a link that has one in weeks
+                  .stretch = 1.5,
                   .clear_ns = CLEAN,
                   .what = "post-FEC symbol errors"},
     [RULE_L07] = {.id = "L07",

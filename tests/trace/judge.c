@@ -12,8 +12,8 @@
 
 #define GRACE (600 * MONO_S)
 #define WALL 1800000000000000000LL
-#define LINGERS                                                                                              \
-    (5 * 3600 * MONO_S) // what a fault leaves behind is in the longest window: 250 min at 200 Gb/s
+// What a fault leaves behind is in the longest window: 375 min at 200 Gb/s.
+#define LINGERS (7 * 3600 * MONO_S)
 
 static unsigned rule_index(const char *rule)
 {

@@ -316,6 +316,36 @@ static void by_chance(void **state)
     }
 }
 
+// Few errors come unevenly: on a link of 200 Gb/s four within 375 min are enough for 1e-15, three are not.
+static void few_in_a_long_time(void **state)
+{
+    static const struct {
+        uint32_t mbps;
+        int n;
+        int64_t apart;
+        bool bad;
+    } row[] = {{200000, 4, 100 * MIN, true},
+               {200000, 3, 110 * MIN, false},
+               {200000, 4, 130 * MIN, false},
+               {400000, 4, 100 * MIN, false},
+               {400000, 4, 40 * MIN, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        static struct bed b;
+        bed_open(&b, 1, row[i].mbps);
+        b.step = MIN;
+        pass(&b, 3 * HOUR);
+        for (int k = 0; k < row[i].n; k++) {
+            pass(&b, row[i].apart);
+            add(&b, 1, TELE_SYMBOL_ERRORS, 1);
+        }
+        pass(&b, 5 * MIN);
+        if ((raised(&b, "L06") > 0) != row[i].bad)
+            fail_msg("row %zu: %s", i, reason(&b, "L06"));
+        bed_close(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +363,7 @@ int main(void)
         cmocka_unit_test(counter_that_appears),
         cmocka_unit_test(errors_of_training),
         cmocka_unit_test(by_chance),
+        cmocka_unit_test(few_in_a_long_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
