@@ -248,7 +248,9 @@ static void sweep_done(struct tele *t)
     forget_fresh(t);
     t->st.sweeps++;
     t->sweeping = false;
+    loop_doing(t->loop, "keep");
     keep_save(t, false);
+    loop_doing(t->loop, "swept");
     loop_timer_at(&t->timer, (mono_t){t->due});
     if (t->cb.swept != NULL)
         t->cb.swept(t->cb.arg);
@@ -259,7 +261,11 @@ static void end_step(void *arg)
 {
     struct tele *t = arg;
     int64_t loop = loop_now(t->loop).ns, at = thread_cpu_ns(), began = at;
+    static const char *const name[] = {
+        [END_NONE] = "settle",   [END_SETTLE] = "settle", [END_CONGESTION] = "congestion",
+        [END_HEALTH] = "health", [END_TELL] = "tell",     [END_HISTORY] = "history"};
     enum end_step step = t->end++;
+    loop_doing(t->loop, name[step]);
     switch (step) {
     case END_NONE:
     case END_SETTLE:
