@@ -18,132 +18,7 @@
 #include "mad/mad.h"
 #include "telemetry/module.h"
 #include "telemetry/telemetry.h"
-#include "tests/whole/rig.h"
-
-#define INTERVAL (10 * MONO_S)
-
-struct world {
-    struct rig r;
-    struct tele *tele;
-    struct tele_opts o;
-    unsigned sweeps;
-    bool swept;
-    struct buf log;
-    struct series *series;
-    struct alarms *alarms;
-    char dir[300];
-};
-
-static void on_swept(void *arg)
-{
-    struct world *w = arg;
-    w->sweeps++;
-    w->swept = true;
-    if (w->series != NULL) // virtual time does not wait for the disk
-        series_flush(w->series);
-}
-
-static void on_event(void *arg, const char *kind, const char *severity, const char *subject, const char *text)
-{
-    struct world *w = arg;
-    (void)severity;
-    (void)subject;
-    buf_printf(&w->log, "%s: %s\n", kind, text);
-}
-
-static void fabric(struct world *w)
-{
-    struct sm_blueprint b;
-    sm_get_blueprint(w->r.sm, &b);
-    tele_blueprint(w->tele, b.known);
-    tele_fabric(w->tele, sm_fabric(w->r.sm), sm_tables(w->r.sm), NULL);
-}
-
-static void make_tele(struct world *w)
-{
-    struct tele_callbacks cb = {.arg = w, .event = on_event, .swept = on_swept};
-    w->tele = tele_new(w->r.loop, w->r.engine, w->series, w->alarms, &w->o, &cb);
-    fabric(w);
-}
-
-static void up(struct world *w, const char *name, const struct sim_opts *so)
-{
-    rig_init(&w->r, name, so);
-    w->r.opts.sweep_interval_ns = 0; // nothing but telemetry and what tests do
-    rig_up(&w->r);
-    rig_sweeps(&w->r, 1, 60);
-    w->o.interval_ns = w->o.interval_ns ? w->o.interval_ns : INTERVAL;
-    w->o.detail_interval_ns = w->o.detail_interval_ns ? w->o.detail_interval_ns : INTERVAL;
-    w->o.fabric = "default";
-    make_tele(w);
-}
-
-static void down(struct world *w)
-{
-    pool_free(w->r.pool);
-    mad_engine_free(w->r.engine);
-    tele_free(w->tele);
-    sm_free(w->r.sm);
-    w->r.transport->ops->free(w->r.transport);
-    db_close(w->r.db);
-    w->r.sm = NULL;
-    series_close(w->series);
-    alarms_free(w->alarms);
-    rig_done(&w->r);
-    buf_done(&w->log);
-}
-
-static void sweeps(struct world *w, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        w->swept = false;
-        if (!loop_run_until(w->r.loop, &w->swept, 3 * w->o.interval_ns))
-            fail_msg("no sweep of counters has ended");
-    }
-}
-
-static const struct tele_table *table(const struct world *w)
-{
-    return tele_table(w->tele);
-}
-
-static uint32_t slot(const struct world *w, uint64_t guid, unsigned port)
-{
-    uint32_t s = tele_slot(table(w), guid, (uint8_t)port);
-    assert_true(s != TELE_SLOT_NONE);
-    return s;
-}
-
-static uint64_t value(const struct world *w, uint64_t guid, unsigned port, enum tele_counter c)
-{
-    uint32_t s = slot(w, guid, port);
-    if (!tele_have(table(w), s, c))
-        fail_msg("%s of 0x%llx/%u is not there", tele_rows[c].name, (unsigned long long)guid, port);
-    return tele_value(table(w), s, c);
-}
-
-static void add(struct world *w, uint64_t guid, unsigned port, enum sim_counter c, uint64_t n)
-{
-    assert_int_equal(sim_counter_add(w->r.sim, guid, port, c, n), 0);
-}
-
-static struct tele_status status(const struct world *w)
-{
-    struct tele_status st;
-    tele_get_status(w->tele, &st);
-    return st;
-}
-
-// The i-th leaf, spine, adapter of the fabric.
-static const struct node *nth(const struct world *w, enum node_role role, unsigned i)
-{
-    const struct fabric *f = sm_fabric(w->r.sm);
-    for (uint32_t n = 0; n < f->num_nodes; n++)
-        if (f->node[n].role == role && i-- == 0)
-            return &f->node[n];
-    fail_msg("no such node");
-    return NULL;
-}
+#include "tests/whole/tele_world.h"
 
 // ours -> the simulator's
 static const uint8_t same[TELE_COUNTERS] = {
@@ -197,7 +72,7 @@ static void values_are_the_devices(void **state)
 {
     struct world w = {0};
     (void)state;
-    up(&w, "rail-16", NULL);
+    world_up(&w, "rail-16", NULL);
     const struct fabric *f = sm_fabric(w.r.sm);
     // Every counter of every port gets a number of its own.
     uint32_t ports = 0;
@@ -207,23 +82,23 @@ static void values_are_the_devices(void **state)
             continue;
         ports++;
         for (unsigned c = 0; c < TELE_COUNTERS; c++)
-            add(&w, f->node[p->node.i].guid, p->num, same[c], 40 * i + c);
+            world_add(&w, f->node[p->node.i].guid, p->num, same[c], 40 * i + c);
     }
-    sweeps(&w, 2);
-    const struct tele_table *t = table(&w);
+    world_sweeps(&w, 2);
+    const struct tele_table *t = world_table(&w);
     assert_int_equal(t->num, ports);
-    assert_int_equal(status(&w).read, ports);
-    assert_int_equal(status(&w).unread, 0);
+    assert_int_equal(world_status(&w).read, ports);
+    assert_int_equal(world_status(&w).unread, 0);
     for (uint32_t s = 0; s < t->num; s++)
         for (unsigned c = 0; c < TELE_COUNTERS; c++) {
-            uint64_t is, has = value(&w, t->port[s].node_guid, t->port[s].num, c);
+            uint64_t is, has = world_value(&w, t->port[s].node_guid, t->port[s].num, c);
             sim_counter_get(w.r.sim, t->port[s].node_guid, t->port[s].num, same[c], &is);
             // Data moves with the MADs that ask for it.
             if (is_traffic(c) ? has > is || is - has > 4000 * 72 : has != is)
                 fail_msg("%s of slot %u: %llu, the device has %llu", tele_rows[c].name, s,
                          (unsigned long long)has, (unsigned long long)is);
         }
-    down(&w);
+    world_down(&w);
 }
 
 // Some agents do not answer what they do not know (ibsim's): that does not make them silent.
@@ -232,45 +107,45 @@ static void drops_what_it_does_not_know(void **state)
     struct world w = {0};
     struct sim_pma p;
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
+    world_up(&w, "rail-16", NULL);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
     sim_pma_get(w.r.sim, leaf, &p);
     p.speeds = p.details = false;
     p.drops = true;
     sim_pma_set(w.r.sim, leaf, &p);
-    sweeps(&w, 2);
-    assert_int_equal(status(&w).unread, 0);
-    uint64_t lost = status(&w).timeouts;
+    world_sweeps(&w, 2);
+    assert_int_equal(world_status(&w).unread, 0);
+    uint64_t lost = world_status(&w).timeouts;
     assert_int_equal(lost, 3); // each attribute once
-    sweeps(&w, 3);
-    assert_int_equal(status(&w).timeouts, lost);
+    world_sweeps(&w, 3);
+    assert_int_equal(world_status(&w).timeouts, lost);
     rig_run(&w.r, 3600 * MONO_S);
-    sweeps(&w, 1);
-    assert_true(status(&w).timeouts > lost); // it may have learnt
-    assert_int_equal(status(&w).unread, 0);
-    down(&w);
+    world_sweeps(&w, 1);
+    assert_true(world_status(&w).timeouts > lost); // it may have learnt
+    assert_int_equal(world_status(&w).unread, 0);
+    world_down(&w);
 }
 
 // MADs of the sweep that ran last.
 static uint64_t mads_of(struct world *w, unsigned n)
 {
-    uint64_t before = status(w).mads;
-    sweeps(w, n);
-    return status(w).mads - before;
+    uint64_t before = world_status(w).mads;
+    world_sweeps(w, n);
+    return world_status(w).mads - before;
 }
 
 static void as_many_mads_as_said(void **state)
 {
     struct world w = {.o = {.detail_interval_ns = 60 * MONO_S}};
     (void)state;
-    up(&w, "rail-64", NULL);
-    sweeps(&w, 1);
-    uint64_t ports = table(&w)->num;
+    world_up(&w, "rail-64", NULL);
+    world_sweeps(&w, 1);
+    uint64_t ports = world_table(&w)->num;
     uint64_t six = mads_of(&w, 6);
     // One a port and sweep; the three detail attributes of each once in six sweeps.
     assert_int_equal(six, 6 * ports + 3 * ports);
-    assert_int_equal(status(&w).timeouts + status(&w).refused, 0);
-    down(&w);
+    assert_int_equal(world_status(&w).timeouts + world_status(&w).refused, 0);
+    world_down(&w);
 }
 
 static void old_devices(void **state)
@@ -278,10 +153,10 @@ static void old_devices(void **state)
     struct world w = {0};
     struct sim_pma p;
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid, spine = nth(&w, ROLE_LEAF, 1)->guid,
-             host = nth(&w, ROLE_HOST, 1)->guid, none = nth(&w, ROLE_HOST, 2)->guid,
-             lanes = nth(&w, ROLE_LEAF, 2)->guid;
+    world_up(&w, "rail-16", NULL);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid, spine = world_nth(&w, ROLE_LEAF, 1)->guid,
+             host = world_nth(&w, ROLE_HOST, 1)->guid, none = world_nth(&w, ROLE_HOST, 2)->guid,
+             lanes = world_nth(&w, ROLE_LEAF, 2)->guid;
     sim_pma_get(w.r.sim, leaf, &p);
     p.extended = p.xmit_wait = p.qp1_dropped = p.details = p.speeds = false;
     sim_pma_set(w.r.sim, leaf, &p);
@@ -295,56 +170,56 @@ static void old_devices(void **state)
     sim_pma_get(w.r.sim, lanes, &p);
     p.rsfec = false;
     sim_pma_set(w.r.sim, lanes, &p);
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 70000);
-    add(&w, leaf, 1, SIM_LINK_DOWNED, 3);
-    add(&w, spine, 1, SIM_SYMBOL_ERRORS, 77);
-    add(&w, spine, 1, SIM_XMIT_WAIT, 1234);
-    add(&w, lanes, 1, SIM_FEC_CORRECTABLE_BLOCKS, 4321);
-    sweeps(&w, 2);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 70000);
+    world_add(&w, leaf, 1, SIM_LINK_DOWNED, 3);
+    world_add(&w, spine, 1, SIM_SYMBOL_ERRORS, 77);
+    world_add(&w, spine, 1, SIM_XMIT_WAIT, 1234);
+    world_add(&w, lanes, 1, SIM_FEC_CORRECTABLE_BLOCKS, 4321);
+    world_sweeps(&w, 2);
 
-    uint32_t s = slot(&w, leaf, 1);
+    uint32_t s = world_slot(&w, leaf, 1);
     uint64_t downed;
-    assert_false(tele_have(table(&w), s, TELE_UNICAST_XMIT_PKTS)); // absent, not zero
-    assert_false(tele_have(table(&w), s, TELE_XMIT_WAIT));
-    assert_false(tele_have(table(&w), s, TELE_QP1_DROPPED));
-    assert_false(tele_have(table(&w), s, TELE_LOCAL_PHYSICAL_ERRORS));
-    assert_false(tele_have(table(&w), s, TELE_FEC_CORRECTED_SYMBOLS));
-    assert_true(tele_have(table(&w), s, TELE_XMIT_DATA));
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 65535);
+    assert_false(tele_have(world_table(&w), s, TELE_UNICAST_XMIT_PKTS)); // absent, not zero
+    assert_false(tele_have(world_table(&w), s, TELE_XMIT_WAIT));
+    assert_false(tele_have(world_table(&w), s, TELE_QP1_DROPPED));
+    assert_false(tele_have(world_table(&w), s, TELE_LOCAL_PHYSICAL_ERRORS));
+    assert_false(tele_have(world_table(&w), s, TELE_FEC_CORRECTED_SYMBOLS));
+    assert_true(tele_have(world_table(&w), s, TELE_XMIT_DATA));
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 65535);
     sim_counter_get(w.r.sim, leaf, 1, SIM_LINK_DOWNED, &downed);
-    assert_int_equal(value(&w, leaf, 1, TELE_LINK_DOWNED), downed);
-    assert_true(table(&w)->port[s].saturated);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_LINK_DOWNED), downed);
+    assert_true(world_table(&w)->port[s].saturated);
     assert_int_equal(tele_saturated(w.tele, s), 1ull << TELE_SYMBOL_ERRORS);
     assert_non_null(strstr(w.log.data, "port 1: SymbolErrorCounter stands at its maximum"));
 
-    assert_int_equal(value(&w, spine, 1, TELE_SYMBOL_ERRORS), 77);
-    assert_int_equal(value(&w, spine, 1, TELE_XMIT_WAIT), 1234);
-    assert_true(tele_have(table(&w), slot(&w, spine, 1), TELE_MULTICAST_XMIT_PKTS));
-    assert_false(table(&w)->port[slot(&w, spine, 1)].saturated);
+    assert_int_equal(world_value(&w, spine, 1, TELE_SYMBOL_ERRORS), 77);
+    assert_int_equal(world_value(&w, spine, 1, TELE_XMIT_WAIT), 1234);
+    assert_true(tele_have(world_table(&w), world_slot(&w, spine, 1), TELE_MULTICAST_XMIT_PKTS));
+    assert_false(world_table(&w)->port[world_slot(&w, spine, 1)].saturated);
 
-    s = slot(&w, host, 1);
-    assert_false(tele_have(table(&w), s, TELE_MULTICAST_XMIT_PKTS));
-    assert_false(tele_have(table(&w), s, TELE_XMIT_WAIT));
-    assert_true(tele_have(table(&w), s, TELE_SYMBOL_ERRORS));
+    s = world_slot(&w, host, 1);
+    assert_false(tele_have(world_table(&w), s, TELE_MULTICAST_XMIT_PKTS));
+    assert_false(tele_have(world_table(&w), s, TELE_XMIT_WAIT));
+    assert_true(tele_have(world_table(&w), s, TELE_SYMBOL_ERRORS));
 
-    s = slot(&w, none, 1);
-    assert_int_equal(table(&w)->have[s], 0);
-    assert_int_equal(table(&w)->port[s].unread, TELE_NO_PMA);
+    s = world_slot(&w, none, 1);
+    assert_int_equal(world_table(&w)->have[s], 0);
+    assert_int_equal(world_table(&w)->port[s].unread, TELE_NO_PMA);
     assert_non_null(strstr(w.log.data, "no performance agent"));
 
-    assert_int_equal(value(&w, lanes, 1, TELE_FEC_CORRECTABLE_BLOCKS), 4321);
-    assert_false(tele_have(table(&w), slot(&w, lanes, 1), TELE_FEC_CORRECTED_SYMBOLS));
+    assert_int_equal(world_value(&w, lanes, 1, TELE_FEC_CORRECTABLE_BLOCKS), 4321);
+    assert_false(tele_have(world_table(&w), world_slot(&w, lanes, 1), TELE_FEC_CORRECTED_SYMBOLS));
 
     // What refuses is not asked again: two MADs a port for the leaf's neighbour, one for the leaf's, none
     // else.
-    uint64_t refused = status(&w).refused;
-    sweeps(&w, 2);
-    assert_int_equal(status(&w).refused, refused);
+    uint64_t refused = world_status(&w).refused;
+    world_sweeps(&w, 2);
+    assert_int_equal(world_status(&w).refused, refused);
     struct tele_unread_node *u;
     assert_int_equal(tele_unread_nodes(w.tele, &u), 1);
     assert_true(u[0].guid == none && u[0].why == TELE_NO_PMA && u[0].ports == 1);
     free(u);
-    down(&w);
+    world_down(&w);
 }
 
 static void dead_and_slow_cost_only_themselves(void **state)
@@ -352,22 +227,22 @@ static void dead_and_slow_cost_only_themselves(void **state)
     struct world w = {.o = {.detail_interval_ns = 3600 * MONO_S}};
     struct sim_opts so = {.link_latency_ns = 1000, .service_ns = 2000};
     (void)state;
-    up(&w, "rail-64", &so);
-    sweeps(&w, 1);
-    uint32_t ports = table(&w)->num;
-    uint64_t dead = nth(&w, ROLE_HOST, 3)->guid, leaf = nth(&w, ROLE_LEAF, 0)->guid,
-             slow = nth(&w, ROLE_HOST, 9)->guid;
+    world_up(&w, "rail-64", &so);
+    world_sweeps(&w, 1);
+    uint32_t ports = world_table(&w)->num;
+    uint64_t dead = world_nth(&w, ROLE_HOST, 3)->guid, leaf = world_nth(&w, ROLE_LEAF, 0)->guid,
+             slow = world_nth(&w, ROLE_HOST, 9)->guid;
     unsigned of_leaf = 0;
     for (uint32_t s = 0; s < ports; s++)
-        of_leaf += table(&w)->port[s].node_guid == leaf;
+        of_leaf += world_table(&w)->port[s].node_guid == leaf;
     sim_node_kill(w.r.sim, dead, true);
     sim_node_kill(w.r.sim, leaf, true);
     sim_node_delay(w.r.sim, slow, 2 * MONO_S);
-    sweeps(&w, 3);
+    world_sweeps(&w, 3);
     // All others are read, each sweep.
-    assert_int_equal(status(&w).ports, ports);
-    assert_int_equal(status(&w).unread, 1 + of_leaf);
-    assert_int_equal(status(&w).late, 0);
+    assert_int_equal(world_status(&w).ports, ports);
+    assert_int_equal(world_status(&w).unread, 1 + of_leaf);
+    assert_int_equal(world_status(&w).late, 0);
     struct tele_unread_node *u;
     assert_int_equal(tele_unread_nodes(w.tele, &u), 2);
     assert_true(u[0].why == TELE_NO_ANSWER && u[1].why == TELE_NO_ANSWER && u[0].since > 0);
@@ -375,14 +250,14 @@ static void dead_and_slow_cost_only_themselves(void **state)
     // Known to be silent: one MAD each and sweep.
     uint64_t mads = mads_of(&w, 1), left = ports - 1 - of_leaf;
     assert_in_range(mads, left + 2, left + 2 + 4); // the slow one's try anew
-    assert_true(status(&w).last_ns < w.o.interval_ns * 6 / 10);
+    assert_true(world_status(&w).last_ns < w.o.interval_ns * 6 / 10);
     sim_node_kill(w.r.sim, dead, false);
     sim_node_kill(w.r.sim, leaf, false);
-    sweeps(&w, 2);
-    assert_int_equal(status(&w).unread, 0);
+    world_sweeps(&w, 2);
+    assert_int_equal(world_status(&w).unread, 0);
     assert_int_equal(tele_unread_nodes(w.tele, &u), 0);
     assert_non_null(strstr(w.log.data, "counters-read: "));
-    down(&w);
+    world_down(&w);
 }
 
 // A switch whose agent takes longer than a sweep for all its ports: its ports come as they can, nobody waits.
@@ -391,99 +266,99 @@ static void slower_than_a_sweep(void **state)
     struct world w = {.o = {.detail_interval_ns = 3600 * MONO_S}};
     struct sim_opts so = {.link_latency_ns = 1000, .service_ns = 2000};
     (void)state;
-    up(&w, "rail-64", &so);
-    sweeps(&w, 1);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
+    world_up(&w, "rail-64", &so);
+    world_sweeps(&w, 1);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
     sim_node_delay(w.r.sim, leaf, MONO_S);
-    sweeps(&w, 8);
-    assert_true(status(&w).late <= 1);
-    assert_true(status(&w).last_ns < w.o.interval_ns * 6 / 10);
+    world_sweeps(&w, 8);
+    assert_true(world_status(&w).late <= 1);
+    assert_true(world_status(&w).last_ns < w.o.interval_ns * 6 / 10);
     unsigned read = 0;
-    for (uint32_t s = 0; s < table(&w)->num; s++)
-        if (table(&w)->port[s].node_guid != leaf)
-            assert_int_equal(table(&w)->port[s].unread, TELE_READ);
+    for (uint32_t s = 0; s < world_table(&w)->num; s++)
+        if (world_table(&w)->port[s].node_guid != leaf)
+            assert_int_equal(world_table(&w)->port[s].unread, TELE_READ);
         else
-            read += table(&w)->port[s].unread == TELE_READ;
+            read += world_table(&w)->port[s].unread == TELE_READ;
     assert_true(read > 0);
-    down(&w);
+    world_down(&w);
 }
 
 static void clears_are_recognised(void **state)
 {
     struct world w = {0};
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 100);
-    add(&w, leaf, 1, SIM_RCV_ERRORS, 50);
-    add(&w, leaf, 2, SIM_SYMBOL_ERRORS, 7);
-    sweeps(&w, 1);
-    for (uint32_t i = 0; i < table(&w)->num; i++) // some traffic, as after hours
+    world_up(&w, "rail-16", NULL);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 100);
+    world_add(&w, leaf, 1, SIM_RCV_ERRORS, 50);
+    world_add(&w, leaf, 2, SIM_SYMBOL_ERRORS, 7);
+    world_sweeps(&w, 1);
+    for (uint32_t i = 0; i < world_table(&w)->num; i++) // some traffic, as after hours
         for (unsigned c = 0; c <= SIM_MULTICAST_RCV_PKTS; c++)
-            if (table(&w)->port[i].node_guid == leaf)
-                add(&w, leaf, table(&w)->port[i].num, c, 1000000);
-    sweeps(&w, 1);
-    uint64_t data = value(&w, leaf, 1, TELE_XMIT_DATA);
+            if (world_table(&w)->port[i].node_guid == leaf)
+                world_add(&w, leaf, world_table(&w)->port[i].num, c, 1000000);
+    world_sweeps(&w, 1);
+    uint64_t data = world_value(&w, leaf, 1, TELE_XMIT_DATA);
     // Somebody clears one port's errors (the others are the same), which then goes on counting.
     uint64_t v;
     sim_counter_get(w.r.sim, leaf, 1, SIM_SYMBOL_ERRORS, &v);
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, -v + 9);
-    sweeps(&w, 1);
-    uint32_t s = slot(&w, leaf, 1);
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 109);
-    assert_int_equal(value(&w, leaf, 1, TELE_RCV_ERRORS), 50);
-    assert_int_equal(table(&w)->port[s].resets, 1);
-    assert_int_equal(table(&w)->port[slot(&w, leaf, 2)].resets, 0);
-    assert_int_equal(status(&w).resets, 1);
-    assert_int_equal(status(&w).reboots, 0);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, -v + 9);
+    world_sweeps(&w, 1);
+    uint32_t s = world_slot(&w, leaf, 1);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 109);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_RCV_ERRORS), 50);
+    assert_int_equal(world_table(&w)->port[s].resets, 1);
+    assert_int_equal(world_table(&w)->port[world_slot(&w, leaf, 2)].resets, 0);
+    assert_int_equal(world_status(&w).resets, 1);
+    assert_int_equal(world_status(&w).reboots, 0);
     assert_non_null(strstr(w.log.data, "counters of 1 of its ports began anew: somebody has cleared them"));
     // A reboot: everything of it.
     assert_int_equal(sim_node_reboot(w.r.sim, leaf), 0);
     rig_run(&w.r, MONO_S);
     sm_resweep(w.r.sm, "operator", false);
     rig_sweeps(&w.r, 1, 60);
-    fabric(&w);
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 3);
-    sweeps(&w, 2);
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 112);
-    assert_int_equal(value(&w, leaf, 2, TELE_SYMBOL_ERRORS), 7);
-    assert_true(value(&w, leaf, 1, TELE_XMIT_DATA) >= data);
-    assert_int_equal(table(&w)->port[s].resets, 2);
-    assert_int_equal(status(&w).reboots, 1);
+    world_fabric(&w);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 3);
+    world_sweeps(&w, 2);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 112);
+    assert_int_equal(world_value(&w, leaf, 2, TELE_SYMBOL_ERRORS), 7);
+    assert_true(world_value(&w, leaf, 1, TELE_XMIT_DATA) >= data);
+    assert_int_equal(world_table(&w)->port[s].resets, 2);
+    assert_int_equal(world_status(&w).reboots, 1);
     assert_non_null(strstr(w.log.data, "began anew: it was started again"));
-    down(&w);
+    world_down(&w);
 }
 
 static void wrong_answers(void **state)
 {
     struct world w = {0};
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
+    world_up(&w, "rail-16", NULL);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
     w.o.detail_interval_ns = INTERVAL;
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1000);
-    add(&w, leaf, 2, SIM_SYMBOL_ERRORS, 2000);
-    sweeps(&w, 2);
-    uint32_t s = slot(&w, leaf, 1);
-    uint64_t data = value(&w, leaf, 1, TELE_XMIT_DATA);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1000);
+    world_add(&w, leaf, 2, SIM_SYMBOL_ERRORS, 2000);
+    world_sweeps(&w, 2);
+    uint32_t s = world_slot(&w, leaf, 1);
+    uint64_t data = world_value(&w, leaf, 1, TELE_XMIT_DATA);
     static const enum sim_pma_fault fault[] = {SIM_PMA_OTHER_PORT, SIM_PMA_JUMPS, SIM_PMA_STATUS,
                                                SIM_PMA_BUSY};
     static const enum tele_unread why[] = {TELE_WRONG, TELE_WRONG, TELE_REFUSED, TELE_REFUSED};
     for (unsigned i = 0; i < 4; i++) {
         sim_pma_fault(w.r.sim, leaf, 1, fault[i], 1);
-        sweeps(&w, 1);
+        world_sweeps(&w, 1);
         sim_pma_fault(w.r.sim, leaf, 1, SIM_PMA_RIGHT, 0);
-        assert_int_equal(table(&w)->port[s].unread, why[i]);
-        assert_false(tele_have(table(&w), s, TELE_SYMBOL_ERRORS));
-        assert_int_equal(table(&w)->port[slot(&w, leaf, 2)].unread, TELE_READ);
-        sweeps(&w, 1);
-        assert_int_equal(table(&w)->port[s].unread, TELE_READ);
-        assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1000);
-        assert_true(value(&w, leaf, 1, TELE_XMIT_DATA) - data < 1u << 30);
+        assert_int_equal(world_table(&w)->port[s].unread, why[i]);
+        assert_false(tele_have(world_table(&w), s, TELE_SYMBOL_ERRORS));
+        assert_int_equal(world_table(&w)->port[world_slot(&w, leaf, 2)].unread, TELE_READ);
+        world_sweeps(&w, 1);
+        assert_int_equal(world_table(&w)->port[s].unread, TELE_READ);
+        assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1000);
+        assert_true(world_value(&w, leaf, 1, TELE_XMIT_DATA) - data < 1u << 30);
     }
-    assert_int_equal(status(&w).nonsense, 2);
-    assert_int_equal(status(&w).resets, 0);
-    down(&w);
+    assert_int_equal(world_status(&w).nonsense, 2);
+    assert_int_equal(world_status(&w).resets, 0);
+    world_down(&w);
 }
 
 // Old and smaller answers, of error counters: nothing is counted twice, nothing is lost.
@@ -491,25 +366,25 @@ static void back_and_again(void **state)
 {
     struct world w = {0};
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1000);
-    sweeps(&w, 2);
+    world_up(&w, "rail-16", NULL);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1000);
+    world_sweeps(&w, 2);
     sim_pma_fault(w.r.sim, leaf, 1, SIM_PMA_BACK, 1);
-    sweeps(&w, 2);
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1000);
+    world_sweeps(&w, 2);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1000);
     sim_pma_fault(w.r.sim, leaf, 1, SIM_PMA_OLD, 1);
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 10);
-    sweeps(&w, 2);
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1010);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 10);
+    world_sweeps(&w, 2);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1010);
     // What goes on jumping is meant: counting goes on from there.
     sim_pma_fault(w.r.sim, leaf, 1, SIM_PMA_JUMPS, 1000);
-    sweeps(&w, 3);
-    assert_true(value(&w, leaf, 1, TELE_XMIT_DATA) < 1ull << 40);
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1);
-    sweeps(&w, 1);
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1011);
-    down(&w);
+    world_sweeps(&w, 3);
+    assert_true(world_value(&w, leaf, 1, TELE_XMIT_DATA) < 1ull << 40);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1);
+    world_sweeps(&w, 1);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1011);
+    world_down(&w);
 }
 
 static void saturated_and_cleared(void **state)
@@ -517,16 +392,16 @@ static void saturated_and_cleared(void **state)
     struct world w = {.o = {.clear_saturated = true}};
     struct sim_pma p;
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
+    world_up(&w, "rail-16", NULL);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
     sim_pma_get(w.r.sim, leaf, &p);
     p.additional = false;
     sim_pma_set(w.r.sim, leaf, &p);
-    sweeps(&w, 1);
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 65535);
-    add(&w, leaf, 1, SIM_RCV_ERRORS, 5);
-    add(&w, leaf, 1, SIM_LOCAL_PHYSICAL_ERRORS, 65535);
-    sweeps(&w, 1);
+    world_sweeps(&w, 1);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 65535);
+    world_add(&w, leaf, 1, SIM_RCV_ERRORS, 5);
+    world_add(&w, leaf, 1, SIM_LOCAL_PHYSICAL_ERRORS, 65535);
+    world_sweeps(&w, 1);
     uint64_t v;
     sim_counter_get(w.r.sim, leaf, 1, SIM_SYMBOL_ERRORS, &v);
     assert_int_equal(v, 0); // this one alone
@@ -534,87 +409,87 @@ static void saturated_and_cleared(void **state)
     assert_int_equal(v, 5);
     sim_counter_get(w.r.sim, leaf, 1, SIM_LOCAL_PHYSICAL_ERRORS, &v);
     assert_int_equal(v, 0);
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 4);
-    sweeps(&w, 1);
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 65539);
-    assert_int_equal(value(&w, leaf, 1, TELE_LOCAL_PHYSICAL_ERRORS), 65535);
-    assert_int_equal(table(&w)->port[slot(&w, leaf, 1)].resets, 0); // that was us
-    assert_int_equal(status(&w).cleared, 2);
-    down(&w);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 4);
+    world_sweeps(&w, 1);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 65539);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_LOCAL_PHYSICAL_ERRORS), 65535);
+    assert_int_equal(world_table(&w)->port[world_slot(&w, leaf, 1)].resets, 0); // that was us
+    assert_int_equal(world_status(&w).cleared, 2);
+    world_down(&w);
 }
 
 static void errors_each_second(void **state)
 {
     struct world w = {.o = {.errors_interval_ns = MONO_S, .detail_interval_ns = 3600 * MONO_S}};
     (void)state;
-    up(&w, "rail-64", NULL);
+    world_up(&w, "rail-64", NULL);
     for (unsigned i = 0; i < 8; i++) // counters that are in no sum say nothing against it
-        add(&w, nth(&w, ROLE_LEAF, i)->guid, 1, SIM_LOCAL_PHYSICAL_ERRORS, 50);
-    sweeps(&w, 2);
+        world_add(&w, world_nth(&w, ROLE_LEAF, i)->guid, 1, SIM_LOCAL_PHYSICAL_ERRORS, 50);
+    world_sweeps(&w, 2);
     const struct fabric *f = sm_fabric(w.r.sm);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid, ports = table(&w)->num, adapters = f->num_end_nodes,
-             switches = f->num_switches;
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid, ports = world_table(&w)->num,
+             adapters = f->num_end_nodes, switches = f->num_switches;
     rig_run(&w.r, MONO_S); // behind the sweep's turns, before the next one's
-    uint64_t before = status(&w).mads;
+    uint64_t before = world_status(&w).mads;
     rig_run(&w.r, MONO_S);
-    assert_int_equal(status(&w).mads - before, adapters + switches);
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 12);
-    uint64_t data = value(&w, leaf, 1, TELE_XMIT_DATA);
+    assert_int_equal(world_status(&w).mads - before, adapters + switches);
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 12);
+    uint64_t data = world_value(&w, leaf, 1, TELE_XMIT_DATA);
     rig_run(&w.r, 3 * MONO_S / 2);
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 12); // not at the sweep's end
-    assert_int_equal(value(&w, leaf, 1, TELE_XMIT_DATA), data);   // keeps the sweep's interval
-    uint32_t s = slot(&w, leaf, 1);
-    assert_true(tele_interval(table(&w), s, TELE_SYMBOL_ERRORS) <= 10 * MONO_S);
-    assert_in_range(tele_interval(table(&w), s, TELE_XMIT_DATA), 9 * MONO_S, 11 * MONO_S);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 12); // not at the sweep's end
+    assert_int_equal(world_value(&w, leaf, 1, TELE_XMIT_DATA), data);   // keeps the sweep's interval
+    uint32_t s = world_slot(&w, leaf, 1);
+    assert_true(tele_interval(world_table(&w), s, TELE_SYMBOL_ERRORS) <= 10 * MONO_S);
+    assert_in_range(tele_interval(world_table(&w), s, TELE_XMIT_DATA), 9 * MONO_S, 11 * MONO_S);
     // A switch that means something else by all its ports: they are read.
     sim_pma_fault(w.r.sim, leaf, 0, SIM_PMA_SHORT_SUMS, 1000000);
-    add(&w, leaf, 2, SIM_SYMBOL_ERRORS, 5);
-    sweeps(&w, 2);
+    world_add(&w, leaf, 2, SIM_SYMBOL_ERRORS, 5);
+    world_sweeps(&w, 2);
     rig_run(&w.r, MONO_S);
-    add(&w, leaf, 3, SIM_SYMBOL_ERRORS, 6);
+    world_add(&w, leaf, 3, SIM_SYMBOL_ERRORS, 6);
     rig_run(&w.r, 3 * MONO_S / 2);
-    assert_int_equal(value(&w, leaf, 3, TELE_SYMBOL_ERRORS), 6);
+    assert_int_equal(world_value(&w, leaf, 3, TELE_SYMBOL_ERRORS), 6);
     (void)ports;
-    down(&w);
+    world_down(&w);
 }
 
 static void slots_outlive_snapshots(void **state)
 {
     struct world w = {0};
     (void)state;
-    up(&w, "rail-16", NULL);
-    sweeps(&w, 1);
-    uint64_t host = nth(&w, ROLE_HOST, 2)->guid, leaf = nth(&w, ROLE_LEAF, 0)->guid;
-    uint32_t hs = slot(&w, host, 1), ls = slot(&w, leaf, 2), n = table(&w)->num;
-    uint32_t peer = table(&w)->port[hs].peer;
-    add(&w, host, 1, SIM_SYMBOL_ERRORS, 11);
-    sweeps(&w, 1);
+    world_up(&w, "rail-16", NULL);
+    world_sweeps(&w, 1);
+    uint64_t host = world_nth(&w, ROLE_HOST, 2)->guid, leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
+    uint32_t hs = world_slot(&w, host, 1), ls = world_slot(&w, leaf, 2), n = world_table(&w)->num;
+    uint32_t peer = world_table(&w)->port[hs].peer;
+    world_add(&w, host, 1, SIM_SYMBOL_ERRORS, 11);
+    world_sweeps(&w, 1);
     sim_link_set(w.r.sim, host, 1, false);
     rig_sweeps(&w.r, 1, 60);
-    fabric(&w);
-    sweeps(&w, 1);
-    assert_int_equal(table(&w)->port[hs].unread, TELE_GONE);
-    assert_int_equal(table(&w)->have[hs], 0);
-    assert_int_equal(table(&w)->port[hs].peer, TELE_SLOT_NONE);
-    assert_int_equal(table(&w)->num, n);
-    assert_int_equal(slot(&w, leaf, 2), ls);
+    world_fabric(&w);
+    world_sweeps(&w, 1);
+    assert_int_equal(world_table(&w)->port[hs].unread, TELE_GONE);
+    assert_int_equal(world_table(&w)->have[hs], 0);
+    assert_int_equal(world_table(&w)->port[hs].peer, TELE_SLOT_NONE);
+    assert_int_equal(world_table(&w)->num, n);
+    assert_int_equal(world_slot(&w, leaf, 2), ls);
     sim_link_set(w.r.sim, host, 1, true);
     rig_sweeps(&w.r, 1, 60);
-    fabric(&w);
-    sweeps(&w, 2);
-    assert_int_equal(slot(&w, host, 1), hs);
-    assert_int_equal(table(&w)->port[hs].peer, peer);
-    assert_int_equal(value(&w, host, 1, TELE_SYMBOL_ERRORS), 11);
+    world_fabric(&w);
+    world_sweeps(&w, 2);
+    assert_int_equal(world_slot(&w, host, 1), hs);
+    assert_int_equal(world_table(&w)->port[hs].peer, peer);
+    assert_int_equal(world_value(&w, host, 1, TELE_SYMBOL_ERRORS), 11);
     // Not the master any more: nothing is asked.
     tele_fabric(w.tele, NULL, NULL, NULL);
-    uint64_t mads = status(&w).mads;
+    uint64_t mads = world_status(&w).mads;
     rig_run(&w.r, 3 * INTERVAL);
-    assert_int_equal(status(&w).mads, mads);
-    assert_int_equal(table(&w)->port[hs].unread, TELE_GONE);
-    fabric(&w);
-    sweeps(&w, 1);
-    assert_int_equal(value(&w, host, 1, TELE_SYMBOL_ERRORS), 11);
-    down(&w);
+    assert_int_equal(world_status(&w).mads, mads);
+    assert_int_equal(world_table(&w)->port[hs].unread, TELE_GONE);
+    world_fabric(&w);
+    world_sweeps(&w, 1);
+    assert_int_equal(world_value(&w, host, 1, TELE_SYMBOL_ERRORS), 11);
+    world_down(&w);
 }
 
 // A snapshot in the middle of a sweep: no port is left out.
@@ -622,15 +497,15 @@ static void snapshot_amid_a_sweep(void **state)
 {
     struct world w = {0};
     (void)state;
-    up(&w, "rail-64", NULL);
-    sweeps(&w, 1);
+    world_up(&w, "rail-64", NULL);
+    world_sweeps(&w, 1);
     rig_run(&w.r, INTERVAL / 2 + INTERVAL / 4);
     sm_resweep(w.r.sm, "operator", false);
     rig_sweeps(&w.r, 1, 60);
-    fabric(&w);
-    sweeps(&w, 1);
-    assert_int_equal(status(&w).unread, 0);
-    down(&w);
+    world_fabric(&w);
+    world_sweeps(&w, 1);
+    assert_int_equal(world_status(&w).unread, 0);
+    world_down(&w);
 }
 
 static void redirected(void **state)
@@ -638,22 +513,22 @@ static void redirected(void **state)
     struct world w = {0};
     struct sim_pma p;
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t from = nth(&w, ROLE_HOST, 1)->guid, to = nth(&w, ROLE_HOST, 2)->guid;
+    world_up(&w, "rail-16", NULL);
+    uint64_t from = world_nth(&w, ROLE_HOST, 1)->guid, to = world_nth(&w, ROLE_HOST, 2)->guid;
     sim_pma_get(w.r.sim, from, &p);
     p.redirect_guid = to;
     sim_pma_set(w.r.sim, from, &p);
-    add(&w, to, 1, SIM_SYMBOL_ERRORS, 21);
-    sweeps(&w, 2);
-    assert_int_equal(value(&w, from, 1, TELE_SYMBOL_ERRORS), 21); // it is answered for by the other
+    world_add(&w, to, 1, SIM_SYMBOL_ERRORS, 21);
+    world_sweeps(&w, 2);
+    assert_int_equal(world_value(&w, from, 1, TELE_SYMBOL_ERRORS), 21); // it is answered for by the other
     p.redirect_qp = 77;
     sim_pma_set(w.r.sim, to, &p);
     tele_fabric(w.tele, NULL, NULL, NULL);
-    fabric(&w);
-    sweeps(&w, 1);
-    assert_int_equal(table(&w)->port[slot(&w, to, 1)].unread, TELE_REFUSED);
+    world_fabric(&w);
+    world_sweeps(&w, 1);
+    assert_int_equal(world_table(&w)->port[world_slot(&w, to, 1)].unread, TELE_REFUSED);
     assert_non_null(strstr(w.log.data, "another queue pair"));
-    down(&w);
+    world_down(&w);
 }
 
 static void on_waits(void *arg, const struct tele_vl_waits *v)
@@ -667,9 +542,9 @@ static void waits_by_lane(void **state)
     struct tele_vl_waits v = {.status = 1};
     struct sim_pma p;
     (void)state;
-    up(&w, "rail-16", NULL);
-    sweeps(&w, 1);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
+    world_up(&w, "rail-16", NULL);
+    world_sweeps(&w, 1);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
     sim_vl_wait_add(w.r.sim, leaf, 2, 1, 500);
     sim_vl_wait_add(w.r.sim, leaf, 2, 15, 70000);
     tele_vl_wait(w.tele, leaf, 2, on_waits, &v);
@@ -687,7 +562,7 @@ static void waits_by_lane(void **state)
     rig_run(&w.r, MONO_S);
     assert_int_equal(v.status, -EOPNOTSUPP);
     tele_vl_wait(w.tele, leaf, 2, on_waits, &v);
-    down(&w);
+    world_down(&w);
     assert_int_equal(v.status, -ECANCELED);
 }
 
@@ -698,8 +573,8 @@ static void over_a_restart(void **state)
     struct series_report rep;
     struct err e = {0};
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
+    world_up(&w, "rail-16", NULL);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
     snprintf(w.dir, sizeof(w.dir), "%s/telemetry", w.r.dir);
     for (unsigned kill = 0; kill < 2; kill++) {
         mad_engine_free(w.r.engine);
@@ -717,26 +592,26 @@ static void over_a_restart(void **state)
         rig_up(&w.r);
         rig_sweeps(&w.r, 1, 60);
         if (kill == 1) // grows while nobody looks
-            add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1000);
-        make_tele(&w);
+            world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1000);
+        world_collect(&w);
         if (kill == 0) {
-            add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 100);
-            sweeps(&w, 2);
-            add(&w, leaf, 1, SIM_SYMBOL_ERRORS, -100 + 5); // cleared by others
-            sweeps(&w, 1);
-            assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 105);
+            world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 100);
+            world_sweeps(&w, 2);
+            world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, -100 + 5); // cleared by others
+            world_sweeps(&w, 1);
+            assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 105);
         }
     }
-    uint32_t s = slot(&w, leaf, 1);
-    assert_int_equal(tele_value(table(&w), s, TELE_SYMBOL_ERRORS),
+    uint32_t s = world_slot(&w, leaf, 1);
+    assert_int_equal(tele_value(world_table(&w), s, TELE_SYMBOL_ERRORS),
                      105); // as history has it, before any reading
-    assert_false(tele_have(table(&w), s, TELE_SYMBOL_ERRORS));
-    sweeps(&w, 1);
-    assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1105);
+    assert_false(tele_have(world_table(&w), s, TELE_SYMBOL_ERRORS));
+    world_sweeps(&w, 1);
+    assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 1105);
     uint64_t d;
-    assert_false(tele_delta(table(&w), s, TELE_SYMBOL_ERRORS, &d)); // no rate over the gap
-    assert_int_equal(status(&w).resets, 0);
-    down(&w);
+    assert_false(tele_delta(world_table(&w), s, TELE_SYMBOL_ERRORS, &d)); // no rate over the gap
+    assert_int_equal(world_status(&w).resets, 0);
+    world_down(&w);
 }
 
 // Answers with any bytes in them: nothing crashes, no accumulator goes back, and afterwards all is read
@@ -766,15 +641,15 @@ static void hostile_answers(void **state)
 {
     struct world w = {.o = {.clear_saturated = true, .errors_interval_ns = MONO_S}};
     (void)state;
-    up(&w, "rail-16", NULL);
-    sweeps(&w, 1);
-    uint32_t n = table(&w)->num;
+    world_up(&w, "rail-16", NULL);
+    world_sweeps(&w, 1);
+    uint32_t n = world_table(&w)->num;
     uint64_t *last = calloc((size_t)n * TELE_COUNTERS, sizeof(uint64_t));
     w.r.take_recv = garble;
     for (unsigned k = 0; k < 60; k++) {
-        sweeps(&w, 1);
+        world_sweeps(&w, 1);
         for (uint32_t i = 0; i < n * TELE_COUNTERS; i++) {
-            uint64_t v = table(&w)->value[i];
+            uint64_t v = world_table(&w)->value[i];
             if (v < last[i] && last[i] < 1ull << 63) // errors are not bounded: it may go round
                 fail_msg("%s went back", tele_rows[i % TELE_COUNTERS].name);
             last[i] = v;
@@ -782,10 +657,10 @@ static void hostile_answers(void **state)
     }
     w.r.take_recv = NULL;
     for (unsigned k = 0; k < 370; k++) // what was refused is asked again after an hour
-        sweeps(&w, 1);
-    assert_int_equal(status(&w).unread, 0);
+        world_sweeps(&w, 1);
+    assert_int_equal(world_status(&w).unread, 0);
     free(last);
-    down(&w);
+    world_down(&w);
 }
 
 // Another manager takes over: it goes on with the same folder's history and differences.
@@ -793,25 +668,25 @@ static void taken_over(void **state)
 {
     struct world w = {0};
     (void)state;
-    up(&w, "rail-16", NULL);
-    uint64_t leaf = nth(&w, ROLE_LEAF, 0)->guid;
-    add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 44);
-    sweeps(&w, 2);
-    uint32_t s = slot(&w, leaf, 1);
+    world_up(&w, "rail-16", NULL);
+    uint64_t leaf = world_nth(&w, ROLE_LEAF, 0)->guid;
+    world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 44);
+    world_sweeps(&w, 2);
+    uint32_t s = world_slot(&w, leaf, 1);
     for (unsigned i = 0; i < 3; i++) { // to and fro, also in the middle of a sweep
         rig_run(&w.r, INTERVAL / 2 + INTERVAL / 4 + (int64_t)i * 300 * MONO_MS);
         tele_fabric(w.tele, NULL, NULL, NULL);
-        assert_int_equal(table(&w)->have[s], 0);
+        assert_int_equal(world_table(&w)->have[s], 0);
         rig_run(&w.r, 7 * MONO_S);
-        add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1);
-        fabric(&w);
-        sweeps(&w, 1);
-        assert_int_equal(status(&w).unread, 0);
-        assert_int_equal(slot(&w, leaf, 1), s);
-        assert_int_equal(value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 45 + i);
+        world_add(&w, leaf, 1, SIM_SYMBOL_ERRORS, 1);
+        world_fabric(&w);
+        world_sweeps(&w, 1);
+        assert_int_equal(world_status(&w).unread, 0);
+        assert_int_equal(world_slot(&w, leaf, 1), s);
+        assert_int_equal(world_value(&w, leaf, 1, TELE_SYMBOL_ERRORS), 45 + i);
     }
-    assert_int_equal(status(&w).resets + status(&w).nonsense + status(&w).timeouts, 0);
-    down(&w);
+    assert_int_equal(world_status(&w).resets + world_status(&w).nonsense + world_status(&w).timeouts, 0);
+    world_down(&w);
 }
 
 static const struct alarm *only_alarm(const struct world *w, const char *rule)
@@ -835,7 +710,7 @@ static void what_is_wrong_becomes_alarms(void **state)
     struct world w = {0};
     struct alarms_callbacks cb = {0};
     (void)state;
-    up(&w, "rail-64", NULL);
+    world_up(&w, "rail-64", NULL);
     w.alarms = alarms_new(w.r.loop, NULL, &cb);
     mad_engine_free(w.r.engine);
     tele_free(w.tele);
@@ -845,14 +720,14 @@ static void what_is_wrong_becomes_alarms(void **state)
     db_close(w.r.db);
     rig_up(&w.r);
     rig_sweeps(&w.r, 1, 60);
-    make_tele(&w);
-    sweeps(&w, 2);
+    world_collect(&w);
+    world_sweeps(&w, 2);
     const struct alarm *a;
     assert_int_equal(alarms_list(w.alarms, &a), 0); // all is well
 
     const struct fabric *f = sm_fabric(w.r.sm);
-    const struct node *spine = nth(&w, ROLE_SPINE, 0);
-    uint64_t guid = spine->guid, silent = nth(&w, ROLE_HOST, 5)->guid;
+    const struct node *spine = world_nth(&w, ROLE_SPINE, 0);
+    uint64_t guid = spine->guid, silent = world_nth(&w, ROLE_HOST, 5)->guid;
     unsigned links = 0, ports = spine->num_ports;
     for (unsigned i = 1; i <= ports; i++)
         links += port_valid(f->port[spine->first_port + i].peer);
@@ -860,8 +735,8 @@ static void what_is_wrong_becomes_alarms(void **state)
         sim_link_set(w.r.sim, guid, i, false);
     sim_pma_fault(w.r.sim, silent, 0, SIM_PMA_SILENT, 1000000);
     rig_run(&w.r, 5 * MONO_S);
-    fabric(&w);
-    sweeps(&w, 8);
+    world_fabric(&w);
+    world_sweeps(&w, 8);
     a = only_alarm(&w, "L01");
     assert_int_equal(a->members, links);
     assert_int_equal(a->node_guid[0], guid);
@@ -871,18 +746,18 @@ static void what_is_wrong_becomes_alarms(void **state)
     // A hot module, from a file; its cable's number goes with the alarm.
     char path[300];
     struct err e = {0};
-    uint64_t hot = nth(&w, ROLE_HOST, 7)->guid;
+    uint64_t hot = world_nth(&w, ROLE_HOST, 7)->guid;
     snprintf(path, sizeof(path), "%s/cables", w.r.dir);
     FILE *file = fopen(path, "w");
     fprintf(file, "Port=1 Lid=1 GUID=0x%016llx\nSN: X-77\nTemperature: 81C\n", (unsigned long long)hot);
     fclose(file);
     tele_set_modules(w.tele, tele_modules_read(path, NULL, NULL, &e));
     unlink(path);
-    sweeps(&w, 2);
+    world_sweeps(&w, 2);
     a = only_alarm(&w, "L16");
     assert_string_equal(a->cable, "X-77");
-    assert_true(tele_module(w.tele, slot(&w, hot, 1))->celsius == 81);
-    down(&w);
+    assert_true(tele_module(w.tele, world_slot(&w, hot, 1))->celsius == 81);
+    world_down(&w);
 }
 
 int main(void)
