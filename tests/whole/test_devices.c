@@ -272,9 +272,13 @@ static void taken_away(void **state)
     w->fan3 = "0";
     diagnose(w, 0);
     assert_true(only(w, "L18")->active);
-    tele_fabric(w->tele, NULL, NULL, NULL); // not the master for a while
+    struct sm_blueprint b;
+    tele_blueprint(w->tele, NULL);
+    tele_fabric(w->tele, NULL, NULL, NULL); // not the master for a while: what there is is not known
     diagnose_nothing(w);
     assert_true(only(w, "L18")->active);
+    sm_get_blueprint(w->r.sm, &b);
+    tele_blueprint(w->tele, b.known);
     for (unsigned i = 1; i <= ports; i++)
         sim_link_set(w->r.sim, w->spine, i, false);
     rig_run(&w->r, 5 * MONO_S);

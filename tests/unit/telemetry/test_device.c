@@ -220,6 +220,10 @@ static void told_once(void **state)
     b->now += 5 * MINUTE;
     devices_feed(b->d, &b->x, true, b->now);
     assert_int_equal(b->raised, 2);
+    b->fan[1].state = PART_FAILED; // one more is told at once
+    b->now += MINUTE;
+    devices_feed(b->d, &b->x, true, b->now);
+    assert_int_equal(b->raised, 3);
     devices_forget(b->d, SPINE);
     devices_forget(b->d, SPINE);
     devices_forget(b->d, 5);
