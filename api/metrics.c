@@ -188,6 +188,7 @@ static void work(struct later *l, struct par *par)
     for (unsigned i = 0; i < m->n; i++) {
         make_names(&m->part[i], m->guilbaults);
         m->copy[i] = m->part[i].copy;
+        m->copy[i].known = m->part[i].known;
         m->copy[i].names = m->part[i].names->names;
         m->copy[i].labels = &m->part[i].names->labels;
         m->copy[i].guilbaults = m->guilbaults ? &m->part[i].names->guilbaults : NULL;

@@ -296,11 +296,17 @@ static void each_node(struct render *r, unsigned kind, node_fn *fn)
     }
 }
 
-static void node_labels(struct render *r, const struct metrics_copy *c, const struct node *n)
+static void labels_of(struct render *r, const struct metrics_copy *c, const struct fabric *f,
+                      const struct node *n)
 {
     begin_labels(&r->scratch, c->fabric);
     guid_label(&r->scratch, "guid", n->guid);
-    metrics_label(&r->scratch, n->type == NODE_SWITCH ? "switch" : "hca", fabric_desc(c->f, n));
+    metrics_label(&r->scratch, n->type == NODE_SWITCH ? "switch" : "hca", fabric_desc(f, n));
+}
+
+static void node_labels(struct render *r, const struct metrics_copy *c, const struct node *n)
+{
+    labels_of(r, c, c->f, n);
 }
 
 static void put(struct render *r, double v)
@@ -494,6 +500,20 @@ static uint8_t *worst_of_nodes(const struct metrics_copy *c)
     return worst;
 }
 
+// Devices that the blueprint has and nobody sees any more: dashboards and alerts must not lose them.
+static void away(struct render *r, const struct metrics_copy *c, unsigned kind)
+{
+    uint32_t at;
+    for (uint32_t k = 0; c->f != NULL && c->known != NULL && k < c->known->num_nodes; k++) {
+        const struct node *n = &c->known->node[k];
+        if (!is_kind(n, kind) || !metrics_part_has(&c->part, n->guid) ||
+            u64map_get(&c->f->by_guid, n->guid, &at))
+            continue;
+        labels_of(r, c, c->known, n);
+        put(r, 0);
+    }
+}
+
 static void up(struct render *r, uint8_t *const *worst, unsigned kind)
 {
     for (unsigned i = 0; i < r->n; i++) {
@@ -504,6 +524,7 @@ static void up(struct render *r, uint8_t *const *worst, unsigned kind)
             node_labels(r, c, &c->f->node[k]);
             put(r, worst[i][k] == ANSWER_GOOD);
         }
+        away(r, c, kind);
     }
 }
 
@@ -514,10 +535,12 @@ static void ups(struct render *r)
         if (r->fabric[i].f != NULL)
             worst[i] = worst_of_nodes(&r->fabric[i]);
     metrics_family(r->p, "infiniband_switch_up", METRIC_GAUGE,
-                   "1 when the last sweep has read the counters of all its cabled ports, else 0");
+                   "1 when the last sweep has read the counters of all its cabled ports, else 0; 0 too where "
+                   "it is away");
     up(r, worst, TELE_OF_SWITCH);
     metrics_family(r->p, "infiniband_hca_up", METRIC_GAUGE,
-                   "1 when the last sweep has read the counters of all its cabled ports, else 0");
+                   "1 when the last sweep has read the counters of all its cabled ports, else 0; 0 too where "
+                   "it is away");
     up(r, worst, TELE_OF_HCA);
     for (unsigned i = 0; i < r->n; i++)
         free(worst[i]);

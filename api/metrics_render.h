@@ -50,8 +50,9 @@ struct metrics_port { // what is copied of one slot beside its counters
     uint8_t health;                                                  // enum health_state
     double xmit_used, rcv_used, held, lost_bps, symbol_ber, raw_ber; // NAN: not known
 };
-struct metrics_copy {       // of one fabric
-    const struct fabric *f; // NULL: not looked at yet
+struct metrics_copy {           // of one fabric
+    const struct fabric *f;     // NULL: not looked at yet
+    const struct fabric *known; // the blueprint; NULL: none
     const struct tele_names *names;
     const struct metrics_labels *labels;
     const struct metrics_labels *guilbaults; // NULL: not under those names

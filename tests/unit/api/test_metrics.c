@@ -101,8 +101,13 @@ static void rig_init(struct rig *r, const struct fabric *live, const struct fabr
     r->f = live;
     r->names = tele_names_new(keys, SLOTS, live, known);
     metrics_labels_make(&r->labels, r->names, fabric);
-    r->copy = (struct metrics_copy){
-        .f = live, .names = r->names, .labels = &r->labels, .fabric = fabric, .part = part, .num = 0};
+    r->copy = (struct metrics_copy){.f = live,
+                                    .known = known,
+                                    .names = r->names,
+                                    .labels = &r->labels,
+                                    .fabric = fabric,
+                                    .part = part,
+                                    .num = 0};
     r->copy.port = xcalloc(SLOTS, sizeof(*r->copy.port));
     r->copy.have = xcalloc(SLOTS, sizeof(*r->copy.have));
     r->copy.value = xcalloc(SLOTS * TELE_COUNTERS, sizeof(*r->copy.value));
@@ -320,7 +325,7 @@ static void unread_is_absent(void **state)
     fabric_unref(f);
 }
 
-// What went away keeps its name, and its switch's, from the blueprint.
+// What went away keeps its name, and its switch's, from the blueprint, and is said to be down.
 static void names_of_what_is_away(void **state)
 {
     struct rig r;
@@ -331,6 +336,8 @@ static void names_of_what_is_away(void **state)
         sample(text, "infiniband_hca_port_symbol_error_total{fabric=\"a\\\"b\",guid=\"0x0000000000000020\","
                      "hca=\"gpu-2 mlx5_0\",port=\"2\",switch=\"spine\"}"));
     has_not(text, "infiniband_hca_info{fabric=\"a\\\"b\",guid=\"0x0000000000000020\""); // it is not there
+    has(text, "infiniband_hca_up{fabric=\"a\\\"b\",guid=\"0x0000000000000020\",hca=\"gpu-2 mlx5_0\"}", 0);
+    has(text, "infiniband_hca_up{fabric=\"a\\\"b\",guid=\"0x0000000000000010\",hca=\"gpu-1 mlx5_0\"}", 1);
     free(text);
     rig_done(&r);
     fabric_unref(live);
