@@ -525,7 +525,9 @@ static const struct opt_row health_rows[] = {
      .names = isolation_hosts_names,
      .def = "never",
      .reload = OPT_RELOAD_LIVE,
-     .doc = "Links of hosts: never; spare: but never a host's last one; all"},
+     .doc =
+         "Links of hosts: never; spare: but never a host's last one; all. No route goes round such a link: "
+         "it is said that it should be out of use, and a person does it"},
     {.name = "isolation_max_links",
      .type = OPT_INT,
      .offset = AT(isolation_max_links),

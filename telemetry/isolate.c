@@ -60,6 +60,25 @@ static void tell(struct isolate *i, const struct isolate_rec *r, const char *kin
     buf_done(&b);
 }
 
+static void tell_excluded(struct isolate *i, const char *kind, const struct isolate_excluded *x,
+                          const char *by)
+{
+    struct buf b = {0};
+    char subject[60], text[4 * ISOLATE_TEXT], until[40];
+    snprintf(subject, sizeof(subject), GUID_FMT "/%u", GUID_ARG(x->guid), x->port);
+    snprintf(text, sizeof(text), "%s %s until %s by %s: %s", subject,
+             strcmp(kind, "isolation-excluded") == 0 ? "is never isolated"
+                                                     : "may be isolated again, was excluded",
+             wall_format(x->until, until, sizeof(until)), x->by, x->reason);
+    buf_putc(&b, '{');
+    alarm_json(&b, "by", by);
+    alarm_json(&b, "reason", x->reason);
+    buf_putc(&b, '}');
+    if (i->cb.event)
+        i->cb.event(i->cb.arg, kind, "notice", subject, text, b.data);
+    buf_done(&b);
+}
+
 // --- the graph of what there is ---
 
 struct shape {
@@ -157,6 +176,18 @@ static unsigned within_a_week(const struct isolate *i, const struct isolate_plac
     return n;
 }
 
+static void leave_to_people(const struct isolate *i, struct isolate_rec *r, const struct isolate_graph *g,
+                            uint32_t e)
+{
+    bool trunk = g->node[g->edge[e].a].forwards && g->node[g->edge[e].b].forwards;
+    if (r->verdict != ISOLATE_YES || trunk || i->cb.hosts_too)
+        return;
+    r->verdict = ISOLATE_HOST;
+    snprintf(
+        r->why, sizeof(r->why),
+        "no route goes round a host's link: take the adapter out of use at the host, then pull the cable");
+}
+
 static void judge(struct isolate *i, struct isolate_rec *r, struct shape *s, const struct tele_table *t,
                   int64_t wall)
 {
@@ -184,11 +215,12 @@ static void judge(struct isolate *i, struct isolate_rec *r, struct shape *s, con
         r->verdict = ISOLATE_WEEK;
         snprintf(r->why, sizeof(r->why), "isolated %u times within a week: find out why it comes back",
                  within_a_week(i, &r->at, wall));
-    } else if (r->refused && wall - r->refused < AGAIN) {
+    } else if (r->refused && wall >= r->refused && wall - r->refused < AGAIN) { // the clock may be set back
         r->verdict = ISOLATE_REFUSED;
         snprintf(r->why, sizeof(r->why), "%s", r->refusal);
     } else {
         r->verdict = isolate_decide(&s->g, e, &i->o, r->why, sizeof(r->why));
+        leave_to_people(i, r, &s->g, e);
     }
 }
 
@@ -255,9 +287,14 @@ static void rec_drop(struct isolate *i, struct isolate_rec *r)
 static void remember(struct isolate *i, const struct isolate_place *p, int64_t wall)
 {
     uint32_t n = 0;
-    for (uint32_t k = 0; k < i->num_past; k++)
-        if (i->past[k].wall > wall - WEEK && i->past[k].wall <= wall)
-            i->past[n++] = i->past[k];
+    for (uint32_t k = 0; k < i->num_past; k++) {
+        if (i->past[k].wall <= wall - WEEK)
+            continue;
+        i->past[n] = i->past[k];
+        if (i->past[n].wall > wall) // the clock was set back: it counts from now
+            i->past[n].wall = wall;
+        n++;
+    }
     i->num_past = n;
     if (n >= ISOLATE_PAST_MAX)
         return;
@@ -409,6 +446,7 @@ static void forget_old(struct isolate *i, int64_t wall)
     for (uint32_t k = i->num_excluded; k-- > 0;) {
         if (i->excluded[k].until > wall)
             continue;
+        tell_excluded(i, "isolation-included", &i->excluded[k], "");
         memmove(&i->excluded[k], &i->excluded[k + 1], (i->num_excluded - k - 1) * sizeof(*i->excluded));
         i->num_excluded--;
         isolate_save(i);
@@ -513,25 +551,6 @@ int isolate_release(struct isolate *i, uint64_t guid, uint8_t port, const char *
 }
 
 // --- what is excluded ---
-
-static void tell_excluded(struct isolate *i, const char *kind, const struct isolate_excluded *x,
-                          const char *by)
-{
-    struct buf b = {0};
-    char subject[60], text[4 * ISOLATE_TEXT], until[40];
-    snprintf(subject, sizeof(subject), GUID_FMT "/%u", GUID_ARG(x->guid), x->port);
-    snprintf(text, sizeof(text), "%s %s until %s by %s: %s", subject,
-             strcmp(kind, "isolation-excluded") == 0 ? "is never isolated"
-                                                     : "may be isolated again, was excluded",
-             wall_format(x->until, until, sizeof(until)), x->by, x->reason);
-    buf_putc(&b, '{');
-    alarm_json(&b, "by", by);
-    alarm_json(&b, "reason", x->reason);
-    buf_putc(&b, '}');
-    if (i->cb.event)
-        i->cb.event(i->cb.arg, kind, "notice", subject, text, b.data);
-    buf_done(&b);
-}
 
 static struct isolate_excluded *find_excluded(struct isolate *i, uint64_t guid, uint8_t port)
 {

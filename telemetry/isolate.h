@@ -5,7 +5,9 @@
 //
 //   - splits the fabric: both ends must reach each other over links that work and carry traffic
 //   - beyond max(10, 0.5 %) of all links
-//   - host links, unless allowed; a host's last link, unless that is allowed too
+//   - host links, unless allowed; a host's last link, unless that is allowed too. No route goes round a
+//   host's
+//     link, so these cannot be drained: they are named, and a person takes them out of use
 //   - more than a quarter of a switch's links to the tier above (CorrOpt, SIGCOMM 2017: capacity is kept)
 //   - what is excluded, by a list with time limits
 //   - one link more than twice a week
@@ -76,6 +78,7 @@ struct isolate_callbacks {
     void (*event)(void *arg, const char *kind, const char *severity, const char *subject, const char *text,
                   const char *data_json);
     void (*cap)(void *arg, bool reached, const char *text); // alarm W06; each feed
+    bool hosts_too; // drain() can do it for links of hosts; else these are left to people, where allowed
 };
 // db NULL: nothing survives. Loads.
 struct isolate *isolate_new(struct db *db, const char *fabric, const struct isolate_opts *o,

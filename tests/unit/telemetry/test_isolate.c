@@ -274,7 +274,7 @@ static void on_cap(void *arg, bool reached, const char *text)
 
 static void rig_start(struct rig *x)
 {
-    struct isolate_callbacks cb = {x, on_drain, on_undrain, on_drained, on_event, on_cap};
+    struct isolate_callbacks cb = {x, on_drain, on_undrain, on_drained, on_event, on_cap, true};
     x->i = isolate_new(x->db, "fab", &x->o, &cb);
 }
 
@@ -631,6 +631,7 @@ RIG(exclusions)
     assert_string_equal(list[0].reason, "test run ");
     run(x, HOUR); // it ends
     assert_int_equal(isolate_exclusions(x->i, &list), 0);
+    assert_int_equal(told(x, "isolation-included"), 1); // its end is told
     assert_true(x->drained[3]);
     z = (struct isolate_exclusion){
         .guid = leaf(1), .until_wall_ns = x->wall + HOUR, .by = "bo", .reason = "all of it"};
@@ -643,7 +644,7 @@ RIG(exclusions)
     run(x, MIN);
     assert_true(x->drained[CABLES + 2]);
     assert_int_equal(told(x, "isolation-excluded"), 2);
-    assert_int_equal(told(x, "isolation-included"), 1);
+    assert_int_equal(told(x, "isolation-included"), 2);
     z.reason = "";
     assert_int_equal(isolate_exclude(x->i, &z, x->wall, &e), -EINVAL);
     z.reason = "r";
@@ -669,6 +670,59 @@ RIG(refused_drains)
     x->refuse = 0;
     run(x, 30 * MIN);
     assert_true(x->drained[3]);
+}
+
+// Where draining cannot do it for hosts' links: said, and nothing is tried.
+RIG(host_links_by_people)
+{
+    struct isolate_callbacks cb = {x, on_drain, on_undrain, on_drained, on_event, on_cap, false};
+    struct err e = {0};
+    isolate_free(x->i);
+    x->o.hosts = ISOLATE_HOSTS_SPARE;
+    x->i = isolate_new(NULL, "fab", &x->o, &cb);
+    run(x, 20 * MIN);
+    spoil(x, TRUNKS);
+    spoil(x, TRUNKS + 2);
+    spoil(x, 3);
+    run(x, 10 * MIN);
+    assert_int_equal(item(x, TRUNKS)->verdict, ISOLATE_HOST);
+    assert_non_null(strstr(item(x, TRUNKS)->why, "at the host"));
+    assert_int_equal(item(x, TRUNKS + 2)->verdict, ISOLATE_LAST);
+    assert_true(x->drains == 1 && x->drained[3]);
+    assert_int_equal(told(x, "isolation-refused"), 0);
+    assert_int_equal(isolate_now(x->i, x->b.h, &x->b.t, 0x1000, 1, "anna", "", false, x->wall, &e), -EPERM);
+    x->o.hosts = ISOLATE_HOSTS_ALL;
+    isolate_set(x->i, &x->o);
+    run(x, MIN);
+    assert_int_equal(item(x, TRUNKS + 2)->verdict, ISOLATE_HOST);
+    assert_int_equal(x->drains, 1);
+}
+
+// The wall clock is set back: what was isolated within a week is remembered, and what was refused is tried
+// again when its time has passed.
+RIG(clock_goes_back)
+{
+    run(x, 20 * MIN);
+    for (int i = 0; i < 2; i++) {
+        spoil(x, 3);
+        run(x, 140 * MIN);
+        assert_int_equal(x->drains, i + 1);
+        x->wall -= 2 * 86400 * S;
+    }
+    spoil(x, 8); // another one, which makes the list be gone through
+    run(x, 2 * MIN);
+    assert_int_equal(x->drains, 3);
+    spoil(x, 3);
+    run(x, 5 * MIN);
+    assert_int_equal(item(x, 3)->verdict, ISOLATE_WEEK);
+    x->refuse = -EPERM;
+    spoil(x, 16);
+    run(x, 5 * MIN);
+    assert_int_equal(item(x, 16)->verdict, ISOLATE_REFUSED);
+    x->refuse = 0;
+    x->wall -= 86400 * S;
+    run(x, MIN);
+    assert_true(x->drained[16]);
 }
 
 RIG(undrained_by_others)
@@ -823,6 +877,8 @@ int main(void)
         cmocka_unit_test(last_link_of_a_host),
         cmocka_unit_test(exclusions),
         cmocka_unit_test(refused_drains),
+        cmocka_unit_test(host_links_by_people),
+        cmocka_unit_test(clock_goes_back),
         cmocka_unit_test(undrained_by_others),
         cmocka_unit_test(by_hand),
         cmocka_unit_test(off),
