@@ -119,8 +119,8 @@ static void say_devices(json_t *items)
     {
         say_parts(x, "fans", "fans_said");
         say_parts(x, "power_supplies", "psus_said");
-        if (js_true(x, "old"))
-            json_object_set_new(x, "said", json_string("read more than a day ago: says nothing of now"));
+        if (js_true(x, "old") && js_str(x, "why")[0] == 0)
+            json_object_set_new(x, "why", json_string("read more than a day ago: says nothing of now"));
     }
     say(items);
 }
