@@ -40,11 +40,12 @@ static const struct schema schema_alarm_end = {
     .name = "alarm_end", "An end of what an alarm is about", sizeof(struct end_row), place_fields};
 
 struct alarm_row {
-    int64_t id, since, last, cleared_at, count, silence, members, group;
+    int64_t id, since, last, cleared_at, count, silence, members, group, cause, root, followers, hosts_cut;
+    double lost_gbps;
     const char *fabric, *rule, *name, *title, *severity, *subject, *place, *peer, *cable, *reason, *advice,
         *evidence, *acked_by, *ack_note, *raised, *cleared, *source;
     bool active, acked, is_group;
-    struct items ends, member;
+    struct items ends, member, follower;
 };
 #define ROW(f) offsetof(struct alarm_row, f)
 static const char *const severities[] = {"info", "minor", "major", "critical", NULL};
@@ -97,6 +98,24 @@ static const char *const severities[] = {"info", "minor", "major", "critical", N
          .at = ROW(group),                                                                                   \
          "id of the group that it is a member of",                                                           \
          .null = true},                                                                                      \
+        {.name = "cause",                                                                                    \
+         .type = FIELD_INT,                                                                                  \
+         .at = ROW(cause),                                                                                   \
+         "id of the alarm that it follows from",                                                             \
+         .null = true},                                                                                      \
+        {.name = "root",                                                                                     \
+         .type = FIELD_INT,                                                                                  \
+         .at = ROW(root),                                                                                    \
+         "the last one of such a chain; its own id when it follows from none"},                              \
+        {.name = "followers",                                                                                \
+         .type = FIELD_INT,                                                                                  \
+         .at = ROW(followers),                                                                               \
+         "alarms in the list that follow from it"},                                                          \
+        {.name = "lost_gbps",                                                                                \
+         .type = FIELD_NUM,                                                                                  \
+         .at = ROW(lost_gbps),                                                                               \
+         "Gb/s that cannot be carried for it; 0: not known"},                                                \
+        {.name = "hosts_cut", .type = FIELD_INT, .at = ROW(hosts_cut), "hosts that it cuts off"},            \
     {                                                                                                        \
         .name = "ends", .type = FIELD_LIST, .at = ROW(ends), "of the link, or the node", &schema_alarm_end   \
     }
@@ -106,6 +125,7 @@ const struct schema schema_alarm = {
 static const struct field detail_fields[] = {
     ALARM_FIELDS,
     {.name = "member", .type = FIELD_LIST, .at = ROW(member), "what a group has taken in", &schema_alarm},
+    {.name = "follower", .type = FIELD_LIST, .at = ROW(follower), "what follows from it", &schema_alarm},
     {.name = "raised", .type = FIELD_STR, .at = ROW(raised), "when the rule raises"},
     {.name = "cleared", .type = FIELD_STR, .at = ROW(cleared), "when it clears"},
     {.name = "source", .type = FIELD_STR, .at = ROW(source), "where the rule comes from"},
@@ -183,6 +203,11 @@ static void fill(struct api *a, const struct alarm *x, struct alarm_row *row, st
                               .members = x->members,
                               .is_group = x->group,
                               .group = x->leader != 0 ? (int64_t)x->leader : NO_INT,
+                              .cause = x->cause != 0 ? (int64_t)x->cause : NO_INT,
+                              .root = (int64_t)(x->root != 0 ? x->root : x->id),
+                              .followers = x->followers,
+                              .lost_gbps = x->lost_bps * 8 / 1e9,
+                              .hosts_cut = x->hosts,
                               .ends = {s->end, ends},
                               .raised = x->rule->raised,
                               .cleared = x->rule->cleared,
@@ -311,30 +336,51 @@ void get_alarms(struct request *r)
 
 #define MEMBERS_MAX 1000
 
+struct alarm_rows {
+    struct alarm_row *row;
+    struct alarm_space *space;
+    uint32_t n;
+};
+
+static void rows_of(struct api *a, const struct alarm **list, uint32_t n, struct alarm_rows *ret)
+{
+    n = n < MEMBERS_MAX ? n : MEMBERS_MAX;
+    *ret = (struct alarm_rows){xcalloc(n + 1, sizeof(*ret->row)), xcalloc(n + 1, sizeof(*ret->space)), n};
+    for (uint32_t i = 0; i < n; i++) {
+        fill(a, list[i], &ret->row[i], &ret->space[i]);
+        fill_evidence(list[i], &ret->row[i], &ret->space[i]);
+    }
+    free(list);
+}
+
+static void rows_done(struct alarm_rows *x)
+{
+    for (uint32_t i = 0; i < x->n; i++)
+        free(x->space[i].evidence);
+    free(x->row);
+    free(x->space);
+}
+
 static void answer_alarm(struct request *r, const struct alarms *all, const struct alarm *x)
 {
-    const struct alarm **member = NULL;
+    const struct alarm **member = NULL, **follower = NULL, *list;
+    struct alarm_rows members, followers;
     struct alarm_row row;
     struct alarm_space space;
     uint32_t n = x->group ? alarm_members(all, x->id, &member) : 0;
 
-    n = n < MEMBERS_MAX ? n : MEMBERS_MAX;
-    struct alarm_row *rows = xcalloc(n + 1, sizeof(*rows));
-    struct alarm_space *spaces = xcalloc(n + 1, sizeof(*spaces));
-    for (uint32_t i = 0; i < n; i++) {
-        fill(r->api, member[i], &rows[i], &spaces[i]);
-        fill_evidence(member[i], &rows[i], &spaces[i]);
-    }
+    alarms_list(all, &list); // causes are of now
+    rows_of(r->api, member, n, &members);
+    n = alarm_followers(all, x->id, &follower);
+    rows_of(r->api, follower, n, &followers);
     fill(r->api, x, &row, &space);
     fill_evidence(x, &row, &space);
-    row.member = (struct items){rows, n};
+    row.member = (struct items){members.row, members.n};
+    row.follower = (struct items){followers.row, followers.n};
     answer_struct(r, 200, &schema_alarm_detail, &row);
-    for (uint32_t i = 0; i < n; i++)
-        free(spaces[i].evidence);
+    rows_done(&members);
+    rows_done(&followers);
     free(space.evidence);
-    free(spaces);
-    free(rows);
-    free(member);
 }
 
 static const struct alarm *asked(struct request *r, struct alarms **ret)

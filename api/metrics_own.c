@@ -591,6 +591,9 @@ static void alarm_sample(struct own *o, const struct alarm *m)
     label(o, "place", m->place);
     label(o, "acked", m->acked ? "yes" : "no");
     label(o, "silenced", m->silence != 0 ? "yes" : "no");
+    snprintf(id, sizeof(id), "%llu", (unsigned long long)(m->root != 0 ? m->root : m->id));
+    label(o, "story", id);
+    label(o, "follows", m->follows != NULL ? m->follows->id : "");
     put(o, 1);
 }
 

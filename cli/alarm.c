@@ -19,6 +19,11 @@ static const struct field alarm_fields[] = {
     {.key = "place", .title = "WHERE"},
     {.key = "reason", .title = "WHY", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "mark", .title = "STATE"},
+    {.key = "cause", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "root", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "followers", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
+    {.key = "lost_gbps", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+    {.key = "hosts_cut", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
     {.key = "count", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
     {.key = "members", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
     {.key = "active", .flags = FIELD_WIDE},
@@ -45,6 +50,8 @@ static const struct field detail_fields[] = {
     {.key = "reason"},
     {.key = "advice"},
     {.key = "state", .path = "mark"},
+    {.key = "cause", .path = "cause_text"},
+    {.key = "followers", .kind = FIELD_COUNT},
     {.key = "since", .kind = FIELD_TIME},
     {.key = "last", .kind = FIELD_TIME},
     {.key = "count", .kind = FIELD_COUNT},
@@ -58,6 +65,27 @@ static const struct field detail_fields[] = {
     {.key = "subject"},
     {0},
 };
+
+// "3: receiver does not drain" stands under the alarm 3 that it follows from.
+static void follower_title(json_t *a)
+{
+    long long root = js_int(a, "root");
+    if (root > 0 && root != js_int(a, "id"))
+        json_object_set_new(a, "title", json_sprintf("  of %lld: %s", root, js_str(a, "title")));
+}
+
+static void roots_line(struct cli *c, json_t *items)
+{
+    long long n = (long long)json_array_size(items), follow = 0;
+    json_t *a;
+    size_t i;
+    json_array_foreach(items, i, a) follow += js_int(a, "root") > 0 && js_int(a, "root") != js_int(a, "id");
+    if (c->out.format != OUT_TABLE || follow == 0)
+        return;
+    tele_count(&c->out, n - follow, "root", "roots");
+    out_printf(&c->out, ", %lld %s", follow, follow == 1 ? "follows" : "follow");
+    out_newline(&c->out);
+}
 
 // "active", and what people have said of it.
 static void mark(json_t *a)
@@ -116,12 +144,15 @@ static int list_alarms(struct cli *c)
         {
             mark(a);
             bad |= is_finding(a);
+            if (c->out.format == OUT_TABLE)
+                follower_title(a);
         }
         if (c->out.format == OUT_TABLE && json_array_size(items) == 0) {
             out_printf(&c->out, "no alarms");
             out_newline(&c->out);
         } else {
             out_list(&c->out, alarm_fields, items);
+            roots_line(c, items);
         }
         rc = bad ? CLI_FINDINGS : CLI_OK;
     }
@@ -164,15 +195,44 @@ static const struct field member_fields[] = {
     {0},
 };
 
+static const struct field follower_fields[] = {
+    {.key = "id", .title = "FOLLOWS", .kind = FIELD_NUMBER},
+    {.key = "rule", .title = "RULE"},
+    {.key = "title", .title = "WHAT"},
+    {.key = "place", .title = "WHERE"},
+    {.key = "since", .title = "SINCE", .kind = FIELD_AGE},
+    {0},
+};
+
+// Of what it follows from, in words.
+static void cause_text(struct cli *c, json_t *a)
+{
+    struct buf path = {0};
+    json_t *cause = NULL;
+    if (js_int(a, "cause") <= 0)
+        return;
+    buf_printf(&path, "/api/v1/alarms/%lld", js_int(a, "cause"));
+    if (cli_get(c, path.data, &cause) == CLI_OK)
+        json_object_set_new(a, "cause_text",
+                            json_sprintf("alarm %lld, %s %s: %s", js_int(cause, "id"), js_str(cause, "rule"),
+                                         js_str(cause, "title"), js_str(cause, "place")));
+    json_decref(cause);
+    buf_done(&path);
+}
+
 static void show_alarm(struct cli *c, json_t *a)
 {
+    bool group = json_array_size(json_object_get(a, "member")) > 0;
     mark(a);
+    if (c->out.format != OUT_JSON)
+        cause_text(c, a);
     if (c->out.format != OUT_JSON)
         tele_advice(a, json_array_get(json_object_get(a, "ends"), 0));
     if (c->out.format == OUT_JSON)
         out_json(&c->out, a);
     else
-        out_with(&c->out, detail_fields, a, "member", member_fields);
+        out_with(&c->out, detail_fields, a, group ? "member" : "follower",
+                 group ? member_fields : follower_fields);
 }
 
 int cmd_alarm_show(struct cli *c)

@@ -157,7 +157,7 @@ struct alarm_rec *alarm_rec_new(struct alarms *a, uint64_t id, const char *fabri
     a->last = r;
     a->n++;
     index_add(a, r);
-    a->list_stale = true;
+    a->list_stale = a->causes_stale = true;
     return r;
 }
 
@@ -179,6 +179,7 @@ void alarm_dirty(struct alarms *a, struct alarm_rec *r, uint8_t how)
     if (!loop_timer_pending(&a->tell) || a->tell.due.ns > at)
         loop_timer_at(&a->tell, (mono_t){at});
     a->list_stale = true;
+    a->causes_stale = a->causes_stale || how > 1;
 }
 
 // --- ending ---
@@ -199,7 +200,7 @@ void alarm_end(struct alarms *a, struct alarm_rec *r)
     *(r->prev ? &r->prev->next : &a->first) = r->next;
     *(r->next ? &r->next->prev : &a->last) = r->prev;
     a->n--;
-    a->list_stale = true;
+    a->list_stale = a->causes_stale = true;
     rec_free(r);
 }
 
@@ -290,6 +291,8 @@ static bool take_report(struct alarm_rec *r, const struct alarm_report *p)
     memcpy(r->node_guid, p->node_guid, sizeof(r->node_guid));
     memcpy(r->port, p->port, sizeof(r->port));
     r->source = p->source;
+    v->lost_bps = p->lost_bps;
+    v->hosts = p->hosts;
     return news;
 }
 

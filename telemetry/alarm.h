@@ -18,6 +18,7 @@
 //
 //     alarm.c          records, raising, clearing, ending, what is kept
 //     alarm_group.c    groups
+//     alarm_cause.c    what follows from what
 //     alarm_tell.c     events and changes, after a second
 //     alarm_silence.c  silences, windows, acknowledging
 //     alarm_rules.c    the catalogue
@@ -79,6 +80,8 @@ struct alarm_report { // strings are copied, cut at 2 KiB (evidence: 4 KiB, else
     const char *group_place; // the group's name for people ("spine-05"); NULL: group
     uint8_t source;          // who raises it, for alarm_round_of(): 0, or ALARM_BY_*
     const char *group2, *group2_place; // another one that it may belong to, whichever comes to three first
+    double lost_bps;                   // bytes/s that cannot be carried for it; 0: not known
+    uint32_t hosts;                    // hosts that it cuts off
     uint64_t node_guid[2];             // both ends, 0 = none: what silences and windows look at
     uint8_t port[2];
 };
@@ -98,6 +101,13 @@ struct alarm {   // a view; borrowed until the next call that changes the list
     uint32_t members; // of a group, those that stand; 1 otherwise
     bool group;
     uint64_t leader; // id of the group that it is a member of; 0: it is listed itself
+    // As of the last alarms_list() or of when it was told. cause: id of the alarm that it follows from, or 0;
+    // root: of the last one of such a chain, its own when it follows from none; a group's, not a member's.
+    uint64_t cause, root;
+    const struct alarm_rule *follows; // rule of its root, when that is at least as bad; NULL
+    uint32_t followers;               // of a root: listed alarms that follow from it
+    double lost_bps;                  // as reported; of a group the sum
+    uint32_t hosts;
     const uint64_t *node_guid;
     const uint8_t *port;
 };
@@ -143,8 +153,14 @@ void alarm_round_of(struct alarms *a, const char *fabric, const char *rule, uint
 // restart, unless it is raised again.
 void alarm_doubt(struct alarms *a, const char *fabric, const char *rules);
 
-// Worst first, then the newest, what follows from others last; groups instead of their members; one array of
-// views. Borrowed.
+// What stands of that rule and subject follows from what stands of the other ones, until both do no more.
+void alarm_explain(struct alarms *a, const char *fabric, const char *rule, const char *subject,
+                   const char *cause_rule, const char *cause_subject);
+// The listed alarms that follow from a root; malloc'd array of borrowed views, the caller's.
+uint32_t alarm_followers(const struct alarms *a, uint64_t id, const struct alarm ***ret);
+
+// Roots, each with what follows from it behind it, by the worst of them; then by the hosts cut off and
+// bandwidth lost, then the newest. Groups instead of their members; one array of views. Borrowed.
 uint32_t alarms_list(const struct alarms *a, const struct alarm **ret);
 // What a group has taken in, in the order of their beginning; malloc'd array of borrowed views, the caller's.
 uint32_t alarm_members(const struct alarms *a, uint64_t id, const struct alarm ***ret);

@@ -123,12 +123,16 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
     uint32_t n = 0, active = 0;
     enum alarm_severity worst = ALARM_INFO;
     const struct alarm_rec *first = NULL;
+    double lost = 0;
+    uint32_t hosts = 0;
     bool was = g->v.active, news;
 
     for (const struct alarm_rec *r = g->member; r; r = r->member_next) {
         bool own = r->v.rule == g->v.rule;
         n += own;
         active += own && r->v.active;
+        lost += own && r->v.active ? r->v.lost_bps : 0;
+        hosts += own && r->v.active ? r->v.hosts : 0;
         if (r->v.active && r->v.severity > worst)
             worst = r->v.severity;
         if (own && (!first || (r->v.active && !first->v.active)))
@@ -144,6 +148,8 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
     g->v.members = n;
     g->peak = n > g->peak ? n : g->peak;
     g->v.severity = worst;
+    g->v.lost_bps = lost;
+    g->v.hosts = hosts;
     g->v.active = active > 0;
     if (active > 0) {
         g->v.cleared_wall_ns = 0;

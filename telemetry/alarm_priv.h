@@ -14,6 +14,13 @@ enum {
     UNTOLD_CHANGED = 2,
 };
 
+struct alarm_weight {
+    bool active;
+    uint8_t severity;
+    uint32_t hosts;
+    double lost_bps;
+};
+
 struct alarm_rec {
     struct alarm v; // its strings are the record's own, never NULL
     uint64_t node_guid[2];
@@ -27,10 +34,13 @@ struct alarm_rec {
     struct alarm_rec *leader;              // that has taken it in; a leader has none itself
     struct alarm_rec *member, *member_end; // that it has taken in, oldest first
     struct alarm_rec *member_prev, *member_next;
-    uint32_t peak;    // members at most so far
-    int64_t begun;    // loop time; before 0 when it is of an earlier run
-    int64_t cleared;  // loop time; while not active
-    int64_t joined;   // loop time of the last member's joining
+    struct alarm_rec *cause;   // as of the last alarm_causes(), which is before any other use
+    struct alarm_weight story; // of a root: the worst of it and its followers
+    uint64_t told_cause;       // of alarm_explain(): id, perhaps of one that is over; 0
+    uint32_t peak;             // members at most so far
+    int64_t begun;             // loop time; before 0 when it is of an earlier run
+    int64_t cleared;           // loop time; while not active
+    int64_t joined;            // loop time of the last member's joining
     int64_t restored; // loop time from which an alarm of an earlier run waits for somebody to raise it; -1
     uint8_t source;
     bool seen; // raised since the last alarm_round()
@@ -71,7 +81,7 @@ struct alarms {
     uint32_t num_silences;
     int64_t looked; // loop time: what they cover was looked up
     // caches for readers
-    bool list_stale;
+    bool list_stale, causes_stale;
     struct alarm *list;
     uint32_t num_list, cap_list;
     struct alarm_silence *silence_list;
@@ -112,6 +122,9 @@ static inline struct alarm_rec *alarm_top(struct alarm_rec *r)
 {
     return r->leader ? r->leader : r;
 }
+
+// alarm_cause.c
+void alarm_causes(struct alarms *a); // looks for all causes anew, when something has changed
 
 // alarm_tell.c
 void alarm_tell_later(struct alarms *a, struct alarm_rec *r, uint8_t what);

@@ -175,24 +175,51 @@ static void raise_finding(struct alarm_watch *w, const struct finding *f, int64_
 
 // --- a part that is out of reach ---
 
-static uint32_t part_of(const struct fabric *k, const bool *away, uint32_t from, bool *seen, uint32_t *queue)
+struct part {
+    uint32_t switches, inner, outer,
+        lit; // cables within (from both ends), to the rest, and those that are up
+};
+
+// Whether the far end, which is there, says that its link is up.
+static bool is_lit(const struct fabric *live, const struct fabric *k, const struct port *far)
 {
-    uint32_t n = 0, at = 0;
+    const struct node *n = fabric_by_guid(live, fabric_node(k, far->node)->guid);
+    port_id p = n ? fabric_port_at(live, n, far->num) : PORT_NONE;
+    return port_valid(p) && live->port[p.i].a.state >= PORT_INIT;
+}
+
+static struct part part_of(const struct fabric *live, const struct fabric *k, const bool *away, uint32_t from,
+                           bool *seen, uint32_t *queue)
+{
+    struct part part = {0};
+    uint32_t at = 0;
     seen[from] = true;
-    queue[n++] = from;
-    while (at < n) {
+    queue[part.switches++] = from;
+    while (at < part.switches) {
         const struct node *x = &k->node[queue[at++]];
         for (unsigned num = 1; num <= x->num_ports; num++) {
             const struct port *p = &k->port[x->first_port + num];
             const struct node *z = port_valid(p->peer) ? fabric_peer_node(k, p) : NULL;
             uint32_t i = z ? (uint32_t)(z - k->node) : 0;
-            if (z && away[i] && !seen[i]) {
+            if (!z)
+                continue;
+            part.inner += away[i];
+            part.outer += !away[i] && z->type == NODE_SWITCH;
+            part.lit += !away[i] && is_lit(live, k, fabric_port(k, p->peer));
+            if (away[i] && !seen[i]) {
                 seen[i] = true;
-                queue[n++] = i;
+                queue[part.switches++] = i;
             }
         }
     }
-    return n;
+    return part;
+}
+
+// Dead switches are no part. Whether what is away is dead or cut off nobody can ask it: it is cut off where
+// no link to it is up and it hangs together by at least as many cables as it hung on the rest by.
+static bool is_cut_off(const struct part *p)
+{
+    return p->switches >= 2 && p->lit == 0 && p->inner / 2 >= p->outer;
 }
 
 // Switches of the blueprint that are not seen and are cabled to each other: what joined them to the rest is
@@ -210,16 +237,18 @@ static uint32_t lost_part(const struct fabric *live, const struct fabric *k, con
         away[k->switch_node[s]] = !fabric_by_guid(live, fabric_switch(k, s)->guid);
     for (uint32_t s = 0; s < k->num_switches; s++) {
         uint32_t i = k->switch_node[s];
-        uint32_t n = away[i] && !seen[i] ? part_of(k, away, i, seen, queue) : 0;
-        if (n > most) {
-            most = n;
+        struct part p = {0};
+        if (away[i] && !seen[i])
+            p = part_of(live, k, away, i, seen, queue);
+        if (is_cut_off(&p) && p.switches > most) {
+            most = p.switches;
             *ret = &k->node[i];
         }
     }
     free(away);
     free(seen);
     free(queue);
-    return most >= 2 ? most : 0;
+    return most;
 }
 
 static void look_at_parts(struct alarm_watch *w, const struct alarm_look *l)

@@ -62,6 +62,11 @@ static void data_of(struct buf *b, const struct alarm *v, const char *by)
         alarm_json(b, "cable", v->cable);
     if (v->silence)
         buf_printf(b, ",\"silence\":%llu", (unsigned long long)v->silence);
+    if (v->cause)
+        buf_printf(b, ",\"cause\":%llu", (unsigned long long)v->cause);
+    buf_printf(b, ",\"root\":%llu", (unsigned long long)(v->root ? v->root : v->id));
+    if (v->follows)
+        alarm_json(b, "follows", v->follows->id);
     if (by[0])
         alarm_json(b, "by", by);
     if (v->evidence[0] == '{')
@@ -140,6 +145,7 @@ void alarm_tell(void *arg)
     struct alarms *a = arg;
     bool later = false;
 
+    alarm_causes(a);
     for (struct alarm_rec *r = a->first; r; r = r->next)
         if (r->untold)
             tell_one(a, r);

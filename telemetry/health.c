@@ -289,9 +289,22 @@ void health_replay(struct health *h, const struct tele_table *t, uint32_t slot, 
         read_speed(h, slot, at);
 }
 
-static bool table_up(const struct tele_table *t, uint32_t slot, uint32_t mate)
+static bool is_away(const struct tele_table *t, uint32_t slot)
 {
-    return t->port[slot].up && (mate == TELE_SLOT_NONE || t->port[mate].up);
+    const struct tele_port *p = &t->port[slot];
+    return p->unread == TELE_GONE && t->fabric && !fabric_by_guid(t->fabric, p->node_guid);
+}
+
+// Of an end whose node is away the other one tells; of two nobody.
+static bool table_up(const struct health *h, uint32_t slot, uint32_t mate)
+{
+    const struct tele_table *t = h->t;
+    if (mate == TELE_SLOT_NONE)
+        return t->port[slot].up;
+    bool a = is_away(t, slot), z = is_away(t, mate);
+    if (a && z)
+        return h->port[slot].up;
+    return (a || t->port[slot].up) && (z || t->port[mate].up);
 }
 
 static void look_at_port(struct health *h, uint32_t slot)
@@ -304,7 +317,7 @@ static void look_at_port(struct health *h, uint32_t slot)
     if (tp->rate_mbps)
         p->rate_mbps = tp->rate_mbps;
     if (!p->told && (p->mate == TELE_SLOT_NONE || p->mate > slot)) {
-        bool up = table_up(h->t, slot, p->mate);
+        bool up = table_up(h, slot, p->mate);
         if (up && !p->seen_up) {
             p->up = p->seen_up = true;
             if (p->mate != TELE_SLOT_NONE)
@@ -743,6 +756,19 @@ bool health_clean(const struct health *h, const struct tele_table *t, uint32_t s
 uint32_t health_host(const struct health *h, uint32_t slot)
 {
     return slot < h->num ? h->port[slot].host : TELE_SLOT_NONE;
+}
+
+uint32_t health_host_cut(const struct health *h, uint32_t slot)
+{
+    if (slot >= h->num)
+        return 0;
+    uint32_t mate = h->port[slot].mate, host = h->port[slot].host;
+    if (host == ID_NONE && mate != TELE_SLOT_NONE)
+        host = h->port[mate].host;
+    for (uint32_t s = 0; s < h->num && host != ID_NONE; s++)
+        if (h->port[s].host == host && h->port[s].up)
+            return 0;
+    return host != ID_NONE;
 }
 
 uint32_t health_peer(const struct health *h, uint32_t slot)

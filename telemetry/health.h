@@ -103,6 +103,8 @@ uint32_t health_named(const struct health *h, uint32_t **ret_slots);
 bool health_clean(const struct health *h, const struct tele_table *t, uint32_t slot, int64_t window);
 // The first slot that was ever seen of the host whose port this is, also of one that is away; TELE_SLOT_NONE.
 uint32_t health_host(const struct health *h, uint32_t slot);
+// Hosts of which this link was the last that was up: 1, or 0.
+uint32_t health_host_cut(const struct health *h, uint32_t slot);
 uint32_t health_peer(const struct health *h, uint32_t slot); // the other end, when it was last seen
 // Over a restart: records of links, noted ones (of which there is something to say) and the rest.
 // health_put() appends that of the link whose lower slot this is, if it is of that part; now: what its times

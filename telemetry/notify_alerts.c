@@ -14,7 +14,9 @@
 
 struct alert {
     struct alert *next;
-    uint64_t id; // of the alarm
+    uint64_t id;   // of the alarm
+    uint64_t root; // the label "story"
+    const void *follows;
     enum alarm_severity severity;
     int64_t ended_ns; // 0: holds
     uint64_t change, sending,
@@ -71,6 +73,11 @@ static void set(json_t *o, const char *name, const char *value)
         json_decref(s);
 }
 
+static uint64_t story_of(const struct alarm *m)
+{
+    return m->root != 0 ? m->root : m->id;
+}
+
 json_t *alert_json(const struct notifier *n, const struct alarm *m, int64_t ends_ns)
 {
     json_t *o = json_object(), *labels = json_object(), *notes = json_object();
@@ -82,6 +89,9 @@ json_t *alert_json(const struct notifier *n, const struct alarm *m, int64_t ends
     set(labels, "fabric", m->fabric);
     set(labels, "subject", m->subject);
     set(labels, "source", "weft");
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)story_of(m));
+    set(labels, "story", text);
+    set(labels, "follows", m->follows ? m->follows->id : "");
     snprintf(text, sizeof(text), "%s: %.300s", m->rule->title, m->place[0] ? m->place : m->subject);
     set(notes, "summary", text);
     set(notes, "description", m->reason);
@@ -124,8 +134,13 @@ static struct alert *find(struct alerts *a, uint64_t id)
 static void add(struct alerts *a, const struct alarm *m, char *json)
 {
     struct alert *x = xcalloc(1, sizeof(*x));
-    *x = (struct alert){
-        .id = m->id, .severity = m->severity, .change = ++a->changes, .seen = true, .json = json};
+    *x = (struct alert){.id = m->id,
+                        .root = story_of(m),
+                        .follows = m->follows,
+                        .severity = m->severity,
+                        .change = ++a->changes,
+                        .seen = true,
+                        .json = json};
     *a->last = x;
     a->last = &x->next;
     a->num++;
@@ -164,7 +179,7 @@ static void take(struct notify_target *t, struct alert *x, const struct alarm *m
     if (!want)
         return;
     char *json = json_of(t->n, m);
-    if (x != NULL && x->severity != m->severity) {
+    if (x != NULL && (x->severity != m->severity || x->root != story_of(m) || x->follows != m->follows)) {
         end(a, x, wall_now_ns());
         x = NULL;
     }

@@ -103,6 +103,8 @@ static json_t *alert_of(const struct compose *c, const struct db_event *ev, json
                       .evidence = "",
                       .advice = rule->advice,
                       .severity = severity,
+                      .root = (uint64_t)json_integer_value(json_object_get(data, "root")),
+                      .follows = alarm_rule(text_at(data, "follows")),
                       .since_wall_ns = since};
     return alert_json(c->t->n, &m, over ? ev->wall_ns : 0);
 }

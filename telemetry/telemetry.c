@@ -444,6 +444,27 @@ static void find_links(struct tele *t)
     t->links_stale = false;
 }
 
+static bool is_away(const struct tele *t, uint32_t slot)
+{
+    const struct tele_port *p = &t->table.port[slot]; // a port of a node that is there may have no link
+    return p->port == ID_NONE && fabric_by_guid(t->table.fabric, p->node_guid) == NULL;
+}
+
+// 1: up, 0: down, -1: nobody knows. Of one end that is away, dead or cut off, the other one says whether
+// anything is at the end of the cable: an agent that does not answer takes no link down.
+static int link_state(const struct tele *t, uint32_t a, uint32_t z)
+{
+    const struct tele_port *x = &t->table.port[a], *y = &t->table.port[z];
+    bool x_away = is_away(t, a), y_away = is_away(t, z);
+    if (x_away && y_away)
+        return -1;
+    if (x_away || y_away) {
+        x = x_away ? y : x;
+        return x->port != ID_NONE && x->peer == TELE_SLOT_NONE && x->up;
+    }
+    return x->port != ID_NONE && x->peer == z && x->up;
+}
+
 // Every link of the blueprint: whether it is there as it is meant to be.
 static void tell_links(struct tele *t)
 {
@@ -454,9 +475,10 @@ static void tell_links(struct tele *t)
         t->meant[i] &= 1;
     for (uint32_t i = 0; i < t->num_links; i++) {
         uint32_t a = t->link[i].a, z = t->link[i].z;
-        const struct tele_port *x = &t->table.port[a];
+        int up = link_state(t, a, z);
         health_pair(t->health, a, z);
-        health_link(t->health, a, x->port != ID_NONE && x->peer == z && x->up, now);
+        if (up >= 0)
+            health_link(t->health, a, up, now);
         t->meant[a] = t->meant[z] = 3;
     }
     for (uint32_t i = 0; i < t->table.num; i++)

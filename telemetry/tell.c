@@ -112,6 +112,14 @@ static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
     }
 }
 
+static double rate_of(const struct tele *t, uint32_t slot)
+{
+    uint32_t peer = tell_peer(t, slot), mbps = t->table.port[slot].rate_mbps;
+    if (mbps == 0 && peer != TELE_SLOT_NONE)
+        mbps = t->table.port[peer].rate_mbps;
+    return mbps * (1e6 / 8);
+}
+
 static void raise_at(struct tele *t, uint32_t slot, struct alarm_report *r)
 {
     struct place p;
@@ -138,8 +146,13 @@ static void raise_at(struct tele *t, uint32_t slot, struct alarm_report *r)
 void tell_health_raise(void *arg, const char *rule, uint32_t slot, enum alarm_severity s, const char *reason,
                        const char *evidence)
 {
-    raise_at(arg, slot,
-             &(struct alarm_report){.rule = rule, .severity = s, .reason = reason, .evidence = evidence});
+    const struct tele *t = arg;
+    struct alarm_report r = {.rule = rule, .severity = s, .reason = reason, .evidence = evidence};
+    if (strcmp(rule, "L01") == 0) {
+        r.lost_bps = rate_of(t, slot);
+        r.hosts = health_host_cut(t->health, slot);
+    }
+    raise_at(arg, slot, &r);
 }
 
 void tell_health_clear(void *arg, const char *rule, uint32_t slot)
@@ -206,6 +219,32 @@ static const struct {
     [CONGEST_UNCLEAR] = {NULL, ALARM_INFO, 0, 0}, // nothing that a person could go to
 };
 
+static void subject_of(const struct tele *t, uint32_t slot, char buf[40])
+{
+    const struct tele_port *p = &t->table.port[slot];
+    snprintf(buf, 40, "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
+}
+
+// What the tree's ports have lost, and thrown away, follows from the tree; it itself from a cable that is
+// slower than it should be.
+static void explain_waits(struct tele *t, const struct congest_tree *c)
+{
+    static const char *const waits[] = {"C01", "L13"};
+    char root[40], subject[40];
+    subject_of(t, c->root, root);
+    for (uint32_t i = 0; i < c->num_members; i++) {
+        uint32_t slot = c->member[i].slot, peer = health_peer(t->health, slot);
+        if (!health_noted(t->health, slot))
+            continue;
+        subject_of(t, peer < slot ? peer : slot, subject);
+        for (unsigned k = 0; k < sizeof(waits) / sizeof(waits[0]); k++)
+            alarm_explain(t->alarms, t->fabric, waits[k], subject, tree_rule[c->kind].rule, root);
+    }
+    uint32_t peer = health_peer(t->health, c->root);
+    subject_of(t, peer < c->root ? peer : c->root, subject);
+    alarm_explain(t->alarms, t->fabric, tree_rule[c->kind].rule, root, "L05", subject);
+}
+
 static void tell_tree(struct tele *t, const struct congest_tree *c)
 {
     char reason[300], evidence[400], way[60] = "";
@@ -228,7 +267,9 @@ static void tell_tree(struct tele *t, const struct congest_tree *c)
                                     .severity = tree_rule[c->kind].severity,
                                     .reason = reason,
                                     .evidence = evidence,
-                                    .advice = congest_kind_advice(c->kind)});
+                                    .advice = congest_kind_advice(c->kind),
+                                    .lost_bps = c->lost_bps});
+    explain_waits(t, c);
 }
 
 static void tell_congestion(struct tele *t)
@@ -236,8 +277,8 @@ static void tell_congestion(struct tele *t)
     static const char *const rules[] = {"C02", "C03", "C04"};
     const struct congest_tree *const *tree;
     uint32_t n = congest_trees(t->congest, &tree);
-    for (uint32_t i = 0; i < n; i++)
-        tell_tree(t, tree[i]);
+    while (n > 0) // of two trees that explain one wait that counts which loses more
+        tell_tree(t, tree[--n]);
     for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
         alarm_round(t->alarms, t->fabric, rules[i]);
 }

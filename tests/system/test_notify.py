@@ -67,7 +67,7 @@ def test_alertmanager(tmp_path):
             a = alarm(d)
             alert = wait_for(lambda: am.alerts().get(("S05", a["subject"])), "the alert")
             assert alert["labels"] == {"alertname": alert["labels"]["alertname"], "rule": "S05", "severity": "minor",
-                                       "fabric": "default", "subject": a["subject"], "source": "weft"}
+                                       "fabric": "default", "subject": a["subject"], "source": "weft", "story": str(a["id"])}
             assert alert["annotations"]["place"] == a["place"] and VICTIM in alert["annotations"]["summary"]
             assert alert["annotations"]["advice"] and alert["annotations"]["description"] and alert["annotations"]["alarm"] == str(a["id"])
             assert alert["generatorURL"] == f"http://weft.example:8470/api/v1/alarms/{a['id']}"

@@ -760,6 +760,40 @@ static void what_is_wrong_becomes_alarms(void **state)
     world_down(&w);
 }
 
+// A switch whose agent is dead is one alarm; its links are up, and so is what they carry.
+static void dead_agents_take_no_link_down(void **state)
+{
+    struct world w = {0};
+    const struct alarm *a;
+    (void)state;
+    w.alarmed = true;
+    world_up(&w, "rail-64", NULL);
+    world_sweeps(&w, 2);
+    const struct node *spine = world_nth(&w, ROLE_SPINE, 0);
+    uint64_t guid = spine->guid;
+    uint32_t end = world_slot(&w, guid, 1), far = tele_table(w.tele)->port[end].peer;
+    assert_true(far != TELE_SLOT_NONE);
+    assert_int_equal(sim_node_kill(w.r.sim, guid, true), 0);
+    rig_run(&w.r, 20 * MONO_S);
+    sm_resweep(w.r.sm, "test", false);
+    rig_run(&w.r, 20 * MONO_S);
+    world_fabric(&w);
+    world_sweeps(&w, 8);
+    assert_null(fabric_by_guid(sm_fabric(w.r.sm), guid)); // it is away
+    uint32_t n = alarms_list(w.alarms, &a);
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(a[i].rule->id, "L01") == 0)
+            fail_msg("%s: %s", a[i].place, a[i].reason);
+    assert_true(health_state_at(tele_health(w.tele), world_table(&w), end) != HEALTH_DOWN);
+    // Its cable is pulled besides: that is a link down.
+    sim_link_set(w.r.sim, world_table(&w)->port[far].node_guid, world_table(&w)->port[far].num, false);
+    rig_run(&w.r, 10 * MONO_S);
+    world_fabric(&w);
+    world_sweeps(&w, 3);
+    only_alarm(&w, "L01");
+    world_down(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -782,6 +816,7 @@ int main(void)
         cmocka_unit_test(hostile_answers),
         cmocka_unit_test(taken_over),
         cmocka_unit_test(what_is_wrong_becomes_alarms),
+        cmocka_unit_test(dead_agents_take_no_link_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
