@@ -8,6 +8,7 @@
 #include "api/tele.h"
 #include "lib/guid.h"
 #include "lib/when.h"
+#include "lib/word.h"
 #include "lib/xalloc.h"
 
 static struct alarms *alarms_of(struct request *r)
@@ -222,6 +223,57 @@ static void fill_evidence(const struct alarm *x, struct alarm_row *row, struct a
 
 // --- the list ---
 
+// --- by a focus ---
+
+static bool named(const void *row, const void *end, const char *word)
+{
+    const struct alarm_row *x = row;
+    return (end != NULL && place_named(end, word)) || word_glob(word, x->rule) || word_glob(word, x->name) ||
+           (x->cable[0] != 0 && word_glob(word, x->cable)) || word_glob(word, x->subject);
+}
+
+static const struct sieve_rows alarm_sieve = {
+    .row = &schema_alarm, .end = &schema_place, .end_first = true, .named = named};
+
+// Words that mean an alarm, not where it is.
+static bool is_alarm_word(const char *word)
+{
+    for (unsigned i = 0; i < alarm_num_rules; i++)
+        if (word_glob(word, alarm_rules[i].id) || word_glob(word, alarm_rules[i].name))
+            return true;
+    return false;
+}
+
+static bool by_ends(struct api *a, struct sieve *s, const struct alarm_row *row, const struct alarm *x,
+                    bool *ret_any)
+{
+    struct place_space end;
+    for (int i = 0; i < 2; i++) {
+        if (x->node_guid[i] == 0)
+            continue;
+        *ret_any = true;
+        place_fill(a, x->fabric, x->node_guid[i], x->port[i], &end);
+        if (sieve_has_end(s, row, &end.row))
+            return true;
+    }
+    return false;
+}
+
+// By either end, of its own or of what a group has taken in.
+static bool focus_has(struct api *a, struct sieve *s, const struct alarm_row *row, const struct alarm *x)
+{
+    const struct alarm **member = NULL;
+    bool any = false;
+    if (s == NULL || by_ends(a, s, row, x, &any))
+        return true;
+    uint32_t n = x->group ? alarm_members(a->c.alarms, x->id, &member) : 0;
+    bool hit = false;
+    for (uint32_t i = 0; i < n && !hit; i++)
+        hit = by_ends(a, s, row, member[i], &any);
+    free(member);
+    return hit || (!any && sieve_has(s, row));
+}
+
 struct alarm_filter {
     const char *fabric, *rule, *silenced;
     enum alarm_severity least;
@@ -243,7 +295,7 @@ static bool take_filter(struct request *r, struct alarm_filter *f)
         answer_problem(r, 400, "no rule \"%.40s\"; doc/alarms.md lists them", f->rule);
         return false;
     }
-    return query_focus(r, &schema_alarm, "place subject peer cable rule name", &f->focus);
+    return query_focus_of(r, &alarm_sieve, is_alarm_word, &f->focus);
 }
 
 static bool passes(const struct alarm_filter *f, const struct alarm *x, bool silenced)
@@ -283,7 +335,7 @@ static void put_alarm(struct alarm_walk *k, const struct alarm *x)
     struct alarm_row row;
     struct alarm_space space;
     fill(k->s.r->api, x, &row, &space);
-    if (!sieve_has(k->f.focus, &row))
+    if (!focus_has(k->s.r->api, k->f.focus, &row, x))
         return;
     fill_evidence(x, &row, &space);
     list_item(&k->l, &row);

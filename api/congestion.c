@@ -353,15 +353,34 @@ static void tree_done(struct tree_space *s)
     free(s->cycle);
 }
 
-// Whether the root or a member is wanted.
-static bool tree_wanted(struct sieve *focus, const struct tree_row *row)
+static bool spot_wanted(struct tele_view *w, struct sieve *focus, const struct spot *s)
+{
+    struct place_space end;
+    const char *fabric = w->v->src->name;
+    place_fill(w->api, fabric, s->guid, (unsigned)s->port, &end);
+    if (sieve_has_end(focus, s, &end.row))
+        return true;
+    if (s->peer == NULL)
+        return false;
+    place_fill(w->api, fabric, s->peer->guid, (unsigned)s->peer->port, &end);
+    return sieve_has_end(focus, s, &end.row);
+}
+
+static bool named(const void *row, const void *end, const char *word)
+{
+    (void)row;
+    return place_named(end, word);
+}
+
+// Whether the root or a member is wanted, by either end of its cable.
+static bool tree_wanted(struct tele_view *w, struct sieve *focus, const struct tree_row *row)
 {
     const struct member_row *m = row->members.item;
-    if (focus == NULL || sieve_has(focus, row->root))
+    if (focus == NULL || spot_wanted(w, focus, row->root))
         return true;
     // What the focus knows of a port stands at the beginning of both.
     for (size_t i = 0; i < row->members.n; i++)
-        if (sieve_has(focus, &m[i]))
+        if (spot_wanted(w, focus, &m[i].spot))
             return true;
     return false;
 }
@@ -409,7 +428,7 @@ static void answer_congestion(struct request *r, struct tele_view *w, struct sie
     struct tree_space *space = xcalloc(n + 1, sizeof(*space));
     for (uint32_t i = 0; i < n && kept < TREES_MAX; i++, num++) {
         fill_tree(w, tree[i], &row[kept], &space[i]);
-        kept += tree_wanted(focus, &row[kept]);
+        kept += tree_wanted(w, focus, &row[kept]);
     }
     alarms_first(row, kept);
     uint32_t rails = congest_by_rail(w->t, &rail), sus = congest_by_su(w->t, &su);
@@ -441,7 +460,8 @@ void get_congestion(struct request *r)
     struct sieve *focus;
     if (!tele_view_of(r, &w))
         return;
-    if (query_focus(r, &schema_root, "name guid peer.name peer.guid", &focus))
+    static const struct sieve_rows rows = {.row = &schema_root, .end = &schema_place, .named = named};
+    if (query_focus_of(r, &rows, NULL, &focus))
         answer_congestion(r, &w, focus);
     sieve_free(focus);
     tele_view_done(&w);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counters of ports as they are now: which there are, and what they say.
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -410,17 +411,37 @@ struct filter {
     struct sieve *focus;
 };
 
+// What is beside the numbers: of the port alone.
+static bool named(const void *row, const void *end, const char *word)
+{
+    (void)row;
+    return place_named(end, word);
+}
+
+// A port that its node has not is no port without counters.
+static int check_port(const struct tele_view *w, const char *text, const struct filter *f, struct err *e)
+{
+    const struct fabric *now = view_fabric(w->v);
+    const struct node *n = now != NULL ? fabric_by_guid(now, f->guid) : NULL;
+    if (n == NULL || f->port <= n->num_ports)
+        return 0;
+    return err_set(e, -ENOENT, text, "the node has no port %d; it has 1 to %u", f->port, n->num_ports);
+}
+
 static bool take_filter(struct request *r, struct tele_view *w, struct filter *f)
 {
+    static const struct sieve_rows rows = {.row = &schema_counters, .end = &schema_place, .named = named};
     const char *node = query_str(r, "node");
     struct err e = {0};
     *f = (struct filter){.port = -1};
     int rc = node != NULL ? view_port_parse(w->v, node, &f->guid, &f->port, &e) : 0;
+    if (rc == 0 && node != NULL)
+        rc = check_port(w, node, f, &e);
     if (rc != 0) {
         answer_unresolved(r, "node", rc, &e);
         return false;
     }
-    return query_focus(r, &schema_counters, "name guid", &f->focus);
+    return query_focus_of(r, &rows, NULL, &f->focus);
 }
 
 static bool wanted(const struct filter *f, const struct tele_port *p)
@@ -442,6 +463,15 @@ struct ports {
     bool begun;
 };
 
+static bool is_wanted(struct ports *k, const struct counters_row *row)
+{
+    struct place_space end;
+    if (k->f.focus == NULL)
+        return true;
+    place_fill(k->w.api, k->w.v->src->name, row->spot.guid, (unsigned)row->spot.port, &end);
+    return sieve_has_end(k->f.focus, row, &end.row);
+}
+
 static bool ports_rows(struct ports *k)
 {
     struct counters_row row;
@@ -453,7 +483,7 @@ static bool ports_rows(struct ports *k)
             continue;
         k->looked++;
         fill(&k->w, (uint32_t)k->i, &row, &space);
-        if (sieve_has(k->f.focus, &row))
+        if (is_wanted(k, &row))
             list_item(&k->l, &row);
     }
     return true;

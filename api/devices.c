@@ -226,6 +226,14 @@ static struct one *gather(struct request *r, const struct tele_view *w, uint32_t
     return list;
 }
 
+static bool named(const void *row, const void *end, const char *word)
+{
+    const struct device_row *x = row;
+    (void)end;
+    return place_named(&(struct place_row){.guid = x->guid, .name = x->name, .rail = x->rail, .port = NO_INT},
+                       word);
+}
+
 #define PAGE_MAX 250
 #define LOOKED_MAX 5000 // with a focus: the loop is not to stand still
 
@@ -242,7 +250,8 @@ void get_devices(struct request *r)
 
     if (!tele_view_of(r, &w) || !cursor_number(r, &skip))
         return;
-    if (query_focus(r, &schema_device, "name guid", &focus)) {
+    static const struct sieve_rows rows = {.row = &schema_device, .named = named};
+    if (query_focus_of(r, &rows, NULL, &focus)) {
         const struct fabric *f = view_fabric(w.v);
         struct one *x = gather(r, &w, &n);
         list_begin(&l, r, &schema_device);

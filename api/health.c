@@ -259,6 +259,28 @@ static void fill(struct tele_view *w, const struct one *x, struct health_row *ro
     };
 }
 
+// By either end.
+static bool is_wanted(struct links *k, const struct health_row *row)
+{
+    struct place_space end;
+    const char *fabric = k->w.v->src->name;
+    if (k->focus == NULL)
+        return true;
+    place_fill(k->w.api, fabric, row->a->guid, (unsigned)row->a->port, &end);
+    if (sieve_has_end(k->focus, row, &end.row))
+        return true;
+    if (row->z == NULL)
+        return false;
+    place_fill(k->w.api, fabric, row->z->guid, (unsigned)row->z->port, &end);
+    return sieve_has_end(k->focus, row, &end.row);
+}
+
+static bool named(const void *row, const void *end, const char *word)
+{
+    const struct health_row *x = row;
+    return place_named(end, word) || (x->cable != NULL && strcmp(x->cable, word) == 0);
+}
+
 static bool take_rows(struct links *k)
 {
     struct health_row row;
@@ -273,7 +295,7 @@ static bool take_rows(struct links *k)
         fill(&k->w, &x, &row, &space);
         if (k->state != NULL && strcmp(row.state, k->state) != 0)
             continue; // since it was looked at
-        if (sieve_has(k->focus, &row))
+        if (is_wanted(k, &row))
             list_item(&k->l, &row);
     }
     return true;
@@ -324,9 +346,10 @@ void get_health(struct request *r)
     struct tele_view w;
     struct sieve *focus;
     uint64_t skip;
+    static const struct sieve_rows rows = {
+        .row = &schema_health, .end = &schema_place, .end_first = true, .named = named};
 
-    if (!tele_view_of(r, &w) || !cursor_number(r, &skip) ||
-        !query_focus(r, &schema_health, "a.name z.name a.guid z.guid place", &focus))
+    if (!tele_view_of(r, &w) || !cursor_number(r, &skip) || !query_focus_of(r, &rows, NULL, &focus))
         return;
     struct links *k = xcalloc(1, sizeof(*k));
     k->s.step = links_step;

@@ -486,7 +486,8 @@ void history_top(struct request *r, struct tele_view *w, const struct top_ask *a
     q->factor = xcalloc(q->num_slots + 1, sizeof(double));
     q->one = xcalloc(ask->n, sizeof(*q->one));
     for (uint32_t i = 0; ok && i < q->num_slots; i++)
-        q->factor[i] = factor_of(w, q, i);
+        q->factor[i] = ask->wanted == NULL || ask->wanted[i] ? factor_of(w, q, i) : 0;
+    q->ask.wanted = NULL; // the caller's
     if (ok)
         later_start(r, &q->later);
     else

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a silence covers: a focus on the fields of a port that stay while counters change.
+// What a focus knows of a port that stays while counters change, and what its bare names mean: a silence
+// covers ports by it alone; lists of alarms and links have it of either end.
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/tele.h"
+#include "lib/buf.h"
+#include "lib/guid.h"
+#include "lib/word.h"
 
-struct place_row {
-    uint64_t guid;
-    const char *name, *place, *element, *type, *role, *kind;
-    int64_t port, rail, su, tier, plane, host;
-};
 #define ROW(f) offsetof(struct place_row, f)
 static const struct field place_fields[] = {
     {.name = "guid", .type = FIELD_GUID, .at = ROW(guid), ""},
@@ -18,9 +19,9 @@ static const struct field place_fields[] = {
     {.name = "port", .type = FIELD_INT, .at = ROW(port), ""},
     {.name = "place", .type = FIELD_STR, .at = ROW(place), ""},
     {.name = "element", .type = FIELD_STR, .at = ROW(element), ""},
-    {.name = "type", .type = FIELD_STR, .at = ROW(type), ""},
-    {.name = "role", .type = FIELD_STR, .at = ROW(role), ""},
-    {.name = "kind", .type = FIELD_STR, .at = ROW(kind), ""},
+    {.name = "type", .type = FIELD_STR, .at = ROW(type), "", .name_of = node_type_names},
+    {.name = "role", .type = FIELD_STR, .at = ROW(role), "", .name_of = node_role_names},
+    {.name = "kind", .type = FIELD_STR, .at = ROW(kind), "", .name_of = link_kinds},
     {.name = "rail", .type = FIELD_INT, .at = ROW(rail), ""},
     {.name = "su", .type = FIELD_INT, .at = ROW(su), ""},
     {.name = "tier", .type = FIELD_INT, .at = ROW(tier), ""},
@@ -28,11 +29,80 @@ static const struct field place_fields[] = {
     {.name = "host", .type = FIELD_INT, .at = ROW(host), ""},
     {0},
 };
-static const struct schema schema_place = {.name = "place", "", sizeof(struct place_row), place_fields};
+const struct schema schema_place = {.name = "place", "", sizeof(struct place_row), place_fields};
+
+// --- names ---
+
+// Length of what names the node in "NODE/3", "NODE[3]"; 0: no port is named.
+static size_t split(const char *word, unsigned *ret_port)
+{
+    size_t len = strlen(word);
+    bool bracket = len > 0 && word[len - 1] == ']';
+    const char *at = strrchr(word, bracket ? '[' : '/');
+    char *end;
+    if (at == NULL || at == word || at[1] < '0' || at[1] > '9')
+        return 0;
+    unsigned long v = strtoul(at + 1, &end, 10);
+    if (end != word + len - bracket || v > 254)
+        return 0;
+    *ret_port = (unsigned)v;
+    return (size_t)(at - word);
+}
+
+// "gpu-0001 mlx5_3" and "gpu-0001/3" are of the host gpu-0001.
+static bool is_of_host(const char *name, const char *host, size_t n)
+{
+    return n > 0 && strncmp(name, host, n) == 0 && (name[n] == ' ' || name[n] == '/');
+}
+
+// "HOST:RAIL": length of the host.
+static size_t split_rail(const char *word, long *ret_rail)
+{
+    const char *colon = strrchr(word, ':');
+    char *end;
+    if (colon == NULL || colon == word || colon[1] < '0' || colon[1] > '9' || strlen(colon + 1) > 3)
+        return 0;
+    *ret_rail = strtol(colon + 1, &end, 10);
+    return *end == 0 ? (size_t)(colon - word) : 0;
+}
+
+static bool node_named(const struct place_row *p, const char *word)
+{
+    char guid[20];
+    uint64_t v;
+    long rail;
+    if (p->name[0] != 0 && (word_glob(word, p->name) || is_of_host(p->name, word, strlen(word))))
+        return true;
+    size_t n = split_rail(word, &rail);
+    if (n > 0)
+        return p->rail == rail && is_of_host(p->name, word, n);
+    if (strlen(word) > 6 && guid_parse(word, &v) == 0)
+        return v == p->guid;
+    return strncmp(word, "0x", 2) == 0 && word_glob(word, guid_str(p->guid, guid));
+}
+
+bool place_named(const struct place_row *p, const char *word)
+{
+    char node[256];
+    unsigned port;
+    if (node_named(p, word))
+        return true;
+    size_t n = split(word, &port);
+    if (n == 0 || n >= sizeof(node) || p->port != (int64_t)port)
+        return false;
+    snprintf(node, sizeof(node), "%.*s", (int)n, word);
+    return node_named(p, node);
+}
+
+static bool named(const void *row, const void *end, const char *word)
+{
+    (void)row;
+    return place_named(end, word);
+}
 
 static struct sieve *place_sieve(const char *focus, struct err *e)
 {
-    return sieve_new(focus, &schema_place, "name guid place element", e);
+    return sieve_new_of(focus, &(struct sieve_rows){.end = &schema_place, .named = named}, e);
 }
 
 int place_check(const char *focus, struct err *e)
@@ -41,6 +111,85 @@ int place_check(const char *focus, struct err *e)
     sieve_free(s);
     return s != NULL ? 0 : e->code;
 }
+
+// --- whether a bare name means anything ---
+
+struct asked { // a word, with its port apart
+    const char *word;
+    char node[256];
+    unsigned port;
+    bool with_port, seen; // seen: the node is there
+    unsigned ports;       // so many it has
+};
+
+static bool is_there(const struct fabric *f, struct asked *a)
+{
+    for (uint32_t i = 0; f != NULL && i < f->num_nodes; i++) {
+        const struct node *n = &f->node[i];
+        struct place_row row = {
+            .guid = n->guid, .name = fabric_desc(f, n), .rail = id_or_null(n->rail, RAIL_NONE)};
+        if (node_named(&row, a->word))
+            return true;
+        if (!a->with_port || !node_named(&row, a->node))
+            continue;
+        a->seen = true;
+        a->ports = n->num_ports;
+        if (a->port >= 1 && a->port <= n->num_ports)
+            return true;
+    }
+    return false;
+}
+
+static void say_unknown(const struct fabric *f, const struct asked *a, struct err *e)
+{
+    struct buf b = {0};
+    const char *part = a->with_port ? a->node : a->word;
+    long rail;
+    size_t host = split_rail(part, &rail), n = 0, len = host > 0 ? host : strlen(part);
+    char like[64];
+    snprintf(like, sizeof(like), "%.*s", (int)(len < 60 ? len : 60), part);
+    for (uint32_t i = 0; f != NULL && like[0] != 0 && i < f->num_nodes && n < 6; i++)
+        if (strcasestr(fabric_desc(f, &f->node[i]), like) != NULL)
+            buf_printf(&b, "%s\"%.40s\"", n++ ? ", " : "", fabric_desc(f, &f->node[i]));
+    if (a->seen)
+        err_set(e, -ENOENT, a->word, "the node has no port %u; it has 1 to %u", a->port, a->ports);
+    else if (n > 0)
+        err_set(e, -ENOENT, a->word, "no node, host or port is called so; names that contain it: %s", b.data);
+    else
+        err_set(e, -ENOENT, a->word, "no node, host or port is called so");
+    buf_done(&b);
+}
+
+int place_word(struct api *a, const struct view *only, const char *word, struct err *e)
+{
+    struct asked q = {.word = word};
+    const struct fabric *first = NULL;
+    uint64_t guid;
+    size_t n = split(word, &q.port);
+
+    q.with_port = n > 0 && n < sizeof(q.node);
+    if (q.with_port)
+        snprintf(q.node, sizeof(q.node), "%.*s", (int)n, word);
+    const char *node = q.with_port ? q.node : word;
+    if (strlen(node) > 6 && guid_parse(node, &guid) == 0)
+        return 0; // of something that is gone, perhaps
+    for (unsigned i = 0; i < a->c.num_fabrics; i++) {
+        struct view *v = &a->view[i];
+        struct sm_blueprint b = {0};
+        if (only != NULL && v != only)
+            continue;
+        if (v->src->sm != NULL)
+            sm_get_blueprint(v->src->sm, &b);
+        const struct fabric *f = view_fabric(v);
+        first = first != NULL ? first : f;
+        if (is_there(f, &q) || (b.known != f && is_there(b.known, &q)))
+            return 0;
+    }
+    say_unknown(first, &q, e);
+    return -ENOENT;
+}
+
+// --- a port ---
 
 static void fill_node(const struct fabric *f, const struct node *n, struct place_row *row)
 {
@@ -79,30 +228,35 @@ static const struct fabric *fabric_of(struct api *a, const char *name, uint64_t 
     return NULL;
 }
 
+void place_fill(struct api *a, const char *fabric, uint64_t node_guid, unsigned port, struct place_space *s)
+{
+    const struct node *n = NULL;
+    s->row = (struct place_row){.guid = node_guid,
+                                .name = "",
+                                .place = s->place,
+                                .element = s->element,
+                                .port = port,
+                                .rail = NO_INT,
+                                .su = NO_INT,
+                                .tier = NO_INT,
+                                .plane = NO_INT,
+                                .host = NO_INT};
+    const struct fabric *f = fabric_of(a, fabric, node_guid, &n);
+    if (f != NULL)
+        fill_node(f, n, &s->row);
+    snprintf(s->place, sizeof(s->place), "%.200s/%u", s->row.name, port);
+    snprintf(s->element, sizeof(s->element), "%.200s[%u]", s->row.name, port);
+}
+
 bool api_focus_covers(struct api *a, const char *focus, const char *fabric, uint64_t node_guid, uint8_t port)
 {
     struct err e = {0};
-    const struct node *n = NULL;
-    char place[PLACE_TEXT], element[PLACE_TEXT];
-    struct place_row row = {.guid = node_guid,
-                            .name = "",
-                            .place = place,
-                            .element = element,
-                            .port = port,
-                            .rail = NO_INT,
-                            .su = NO_INT,
-                            .tier = NO_INT,
-                            .plane = NO_INT,
-                            .host = NO_INT};
+    struct place_space space;
     struct sieve *s = place_sieve(focus, &e);
     if (s == NULL)
         return false;
-    const struct fabric *f = fabric_of(a, fabric, node_guid, &n);
-    if (f != NULL)
-        fill_node(f, n, &row);
-    snprintf(place, sizeof(place), "%.200s/%u", row.name, port);
-    snprintf(element, sizeof(element), "%.200s[%u]", row.name, port);
-    bool hit = sieve_has(s, &row);
+    place_fill(a, fabric, node_guid, port, &space);
+    bool hit = sieve_has_end(s, NULL, &space.row);
     sieve_free(s);
     return hit;
 }

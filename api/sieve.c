@@ -10,28 +10,41 @@
 #include "lib/guid.h"
 #include "lib/mono.h"
 #include "lib/xalloc.h"
+#include "telemetry/alarm.h"
 
 #define AT(p, f, type) (*(const type *)(const void *)((const char *)(p) + (f)->at))
 
-struct column {
+struct column { // field, or outer.field
     char *name;
     const struct field *outer; // NULL: in the row itself
     const struct field *field;
+    bool of_end;
 };
 struct sieve {
     struct focus *focus;
+    struct sieve_rows rows;
     struct column *col;
     unsigned num;
     char text[40]; // of the value asked last
 };
 
-static void add(struct sieve *s, const struct field *outer, const struct field *f)
+static bool has_column(const struct sieve *s, const char *name)
 {
+    for (unsigned i = 0; i < s->num; i++)
+        if (strcmp(s->col[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void add(struct sieve *s, const struct field *outer, const struct field *f, bool of_end)
+{
+    char *name = outer ? xasprintf("%s.%s", outer->name, f->name) : xstrdup(f->name);
+    if (has_column(s, name)) {
+        free(name);
+        return;
+    }
     s->col = xreallocarray(s->col, s->num + 1, sizeof(*s->col));
-    s->col[s->num++] =
-        (struct column){.name = outer ? xasprintf("%s.%s", outer->name, f->name) : xstrdup(f->name),
-                        .outer = outer,
-                        .field = f};
+    s->col[s->num++] = (struct column){.name = name, .outer = outer, .field = f, .of_end = of_end};
 }
 
 static bool has_value(const struct field *f)
@@ -39,14 +52,14 @@ static bool has_value(const struct field *f)
     return f->type != FIELD_OBJ && f->type != FIELD_LIST && f->type != FIELD_STRINGS && f->type != FIELD_RAW;
 }
 
-static void add_all(struct sieve *s, const struct schema *schema)
+static void add_all(struct sieve *s, const struct schema *schema, bool of_end)
 {
-    for (const struct field *f = schema->field; f->name != NULL; f++) {
+    for (const struct field *f = schema != NULL ? schema->field : NULL; f && f->name; f++) {
         if (has_value(f))
-            add(s, NULL, f);
+            add(s, NULL, f, of_end);
         for (const struct field *g = f->type == FIELD_OBJ ? f->sub->field : NULL; g && g->name; g++)
             if (has_value(g))
-                add(s, f, g);
+                add(s, f, g, of_end);
     }
 }
 
@@ -56,15 +69,65 @@ static const char *name_of(const void *arg, unsigned i)
     return i < s->num ? s->col[i].name : NULL;
 }
 
-struct sieve *sieve_new(const char *text, const struct schema *schema, const char *names, struct err *e)
+// --- what a field may hold ---
+
+static const char *const tiers[] = {"leaf", "spine", "core", NULL}, *const yes_no[] = {"yes", "no", NULL};
+static const char *rules[128];
+
+static const char *const *rule_ids(void)
+{
+    for (unsigned i = 0; i < alarm_num_rules && i + 1 < sizeof(rules) / sizeof(rules[0]); i++)
+        rules[i] = alarm_rules[i].id;
+    return rules;
+}
+
+static bool is_share(const char *name)
+{
+    static const char *const share[] = {"used", "rcv_used", "held", "score"};
+    for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++)
+        if (strcmp(name, share[i]) == 0)
+            return true;
+    return false;
+}
+
+static void about(const void *arg, unsigned i, struct focus_about *ret)
+{
+    const struct field *f = ((const struct sieve *)arg)->col[i].field;
+    if (f->type == FIELD_BOOL)
+        ret->words = yes_no;
+    else if (f->type == FIELD_INT || f->type == FIELD_NUM)
+        ret->holds = is_share(f->name) ? FOCUS_SHARE : FOCUS_NUMBER;
+    else if (f->type == FIELD_STR)
+        ret->words = f->name_of;
+    if (strcmp(f->name, "tier") == 0 && f->type == FIELD_INT)
+        ret->words = tiers;
+    if (strcmp(f->name, "rule") == 0 || strcmp(f->name, "alarm_rule") == 0)
+        ret->words = rule_ids();
+}
+
+struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, struct err *e)
 {
     struct sieve *s = xcalloc(1, sizeof(*s));
-    add_all(s, schema);
-    s->focus = focus_new(text, &(struct focus_fields){.name = name_of, .arg = s, .names = names}, e);
+    struct focus_fields fields = {
+        .name = name_of, .arg = s, .names = rows->names != NULL ? rows->names : "", .about = about};
+    s->rows = *rows;
+    add_all(s, rows->end_first ? rows->end : rows->row, rows->end_first);
+    add_all(s, rows->end_first ? rows->row : rows->end, !rows->end_first);
+    s->focus = focus_new(text, &fields, e);
     if (s->focus != NULL)
         return s;
     sieve_free(s);
     return NULL;
+}
+
+struct sieve *sieve_new(const char *text, const struct schema *schema, const char *names, struct err *e)
+{
+    return sieve_new_of(text, &(struct sieve_rows){.row = schema, .names = names}, e);
+}
+
+const char *sieve_bare(const struct sieve *s, unsigned i)
+{
+    return focus_bare(s->focus, i);
 }
 
 void sieve_free(struct sieve *s)
@@ -80,7 +143,7 @@ void sieve_free(struct sieve *s)
 
 struct row {
     struct sieve *s;
-    const void *p;
+    const void *p, *end;
 };
 
 static void value_in(struct sieve *s, const struct field *f, const void *p, struct focus_value *ret)
@@ -118,13 +181,26 @@ static void value_of(void *arg, unsigned i, struct focus_value *ret)
 {
     const struct row *r = arg;
     const struct column *c = &r->s->col[i];
-    const void *p = c->outer == NULL ? r->p : AT(r->p, c->outer, void *);
+    const void *of = c->of_end ? r->end : r->p;
+    const void *p = c->outer == NULL || of == NULL ? of : AT(of, c->outer, void *);
     *ret = (struct focus_value){0};
     if (p != NULL)
         value_in(r->s, c->field, p, ret);
 }
 
+static bool named(void *arg, const char *word)
+{
+    const struct row *r = arg;
+    return r->s->rows.named(r->p, r->end, word);
+}
+
+bool sieve_has_end(struct sieve *s, const void *row, const void *end)
+{
+    struct row r = {s, row, end};
+    return s == NULL || focus_match_named(s->focus, value_of, s->rows.named != NULL ? named : NULL, &r);
+}
+
 bool sieve_has(struct sieve *s, const void *row)
 {
-    return s == NULL || focus_match(s->focus, value_of, &(struct row){s, row});
+    return sieve_has_end(s, row, NULL);
 }

@@ -10,9 +10,22 @@
 
 struct sieve;
 
+struct sieve_rows {           // what the rows are
+    const struct schema *row; // NULL: there are ends alone
+    // What is known of an end beside that; NULL: rows have none. A row with several is wanted if it is by
+    // one.
+    const struct schema *end;
+    bool end_first;    // a field that both have is the end's
+    const char *names; // fields that a bare name is compared with, unless:
+    bool (*named)(const void *row, const void *end, const char *word); // whether it is what a bare name means
+};
+
 // names: fields that a bare name is compared with. NULL and *e: not understood.
 struct sieve *sieve_new(const char *text, const struct schema *schema, const char *names, struct err *e);
-void sieve_free(struct sieve *s);                 // NULL is fine
+struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, struct err *e); // rows is copied
+void sieve_free(struct sieve *s);                                                           // NULL is fine
 bool sieve_has(struct sieve *s, const void *row); // NULL: all are wanted
+bool sieve_has_end(struct sieve *s, const void *row, const void *end);
+const char *sieve_bare(const struct sieve *s, unsigned i); // the bare names in it; NULL behind the last
 
 #endif

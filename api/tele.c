@@ -377,3 +377,36 @@ bool query_focus(struct request *r, const struct schema *s, const char *names, s
         answer_problem(r, 400, "%s: %s", e.where, e.text);
     return *ret != NULL;
 }
+
+#define WORDS_MAX 16 // that are looked up
+
+// A word that names nothing would seem to say that nothing is wrong.
+static bool check_words(struct request *r, const struct sieve *s, bool (*other)(const char *word))
+{
+    const char *word;
+    struct err e = {0};
+    for (unsigned i = 0; i < WORDS_MAX && (word = sieve_bare(s, i)) != NULL; i++)
+        if ((other == NULL || !other(word)) && place_word(r->api, r->view, word, &e) != 0) {
+            answer_problem(r, 404, "%s: %s", e.where, e.text);
+            return false;
+        }
+    return true;
+}
+
+bool query_focus_of(struct request *r, const struct sieve_rows *rows, bool (*other)(const char *word),
+                    struct sieve **ret)
+{
+    const char *text = query_str(r, "focus");
+    struct err e = {0};
+    *ret = NULL;
+    if (text == NULL)
+        return true;
+    struct sieve *s = sieve_new_of(text, rows, &e);
+    if (s == NULL)
+        answer_problem(r, 400, "%s: %s", e.where, e.text);
+    else if (check_words(r, s, other))
+        *ret = s;
+    else
+        sieve_free(s);
+    return *ret != NULL;
+}

@@ -110,9 +110,29 @@ bool query_when(struct request *r, const char *name, int64_t def_ms, int64_t *re
 bool query_span(struct request *r, const char *name, int64_t def_ms, int64_t *ret_ms);
 // From focus=: *ret NULL when it is absent. False with an answer.
 bool query_focus(struct request *r, const struct schema *s, const char *names, struct sieve **ret);
+// The same; a bare name that names nothing is refused, unless other() knows it (NULL is fine).
+bool query_focus_of(struct request *r, const struct sieve_rows *rows, bool (*other)(const char *word),
+                    struct sieve **ret);
 
 // --- place.c ---
+struct place_row { // what a focus knows of a port, or of a node (port 0)
+    uint64_t guid;
+    const char *name, *place, *element, *type, *role, *kind;
+    int64_t port, rail, su, tier, plane, host;
+};
+struct place_space {
+    struct place_row row;
+    char place[PLACE_TEXT], element[PLACE_TEXT];
+};
+extern const struct schema schema_place;
+void place_fill(struct api *a, const char *fabric, uint64_t node_guid, unsigned port,
+                struct place_space *ret);          // stays where it is
 int place_check(const char *focus, struct err *e); // 0, or not understood and *e
+// Whether it is what people call it: node, GUID, host, HOST:RAIL, each with /PORT or [PORT]; globs.
+bool place_named(const struct place_row *p, const char *word);
+// 0 where something is called so, in the fabric as it is or as it is meant to be; else -ENOENT and *e. only
+// NULL: in any fabric.
+int place_word(struct api *a, const struct view *only, const char *word, struct err *e);
 
 // --- telemetry of a fabric at a glance: telemetry.c ---
 struct telemetry_row;

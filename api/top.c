@@ -23,6 +23,9 @@ const struct param top_params[] = {
      .type = PARAM_STR,
      .doc = "over the time since then, from history: a time, or an age such as 2h; now when absent"},
     {.name = "to", .type = PARAM_STR, .doc = "end of that time; now when absent"},
+    {.name = "focus",
+     .type = PARAM_STR,
+     .doc = "only ports with these fields, in the focus language: rail=3"},
     {0},
 };
 
@@ -292,8 +295,9 @@ uint32_t top_now(const struct tele_view *w, const struct top_ask *ask, struct to
 {
     struct heap h = {.one = ret, .max = ask->n};
     struct walk k = {.t = w->t, .errors = counters_of_errors()};
-    for (uint32_t i = 0; i < w->t->num; i++)
-        offer(&h, i, value_now(w, &k, ask, i, h.n == h.max ? h.one[0].value : 0));
+    for (uint32_t i = 0; i < (ask->wanted != NULL ? w->slots : w->t->num); i++)
+        if (ask->wanted == NULL || ask->wanted[i])
+            offer(&h, i, value_now(w, &k, ask, i, h.n == h.max ? h.one[0].value : 0));
     qsort(ret, h.n, sizeof(*ret), greater_first);
     return h.n;
 }
@@ -365,20 +369,106 @@ void top_list(struct request *r, struct tele_view *w, const struct top_ask *ask,
              at_ns != 0 ? at_ns : w->st.last_wall_ns);
 }
 
+// --- of which ports ---
+
+static const struct field port_fields[] = {SPOT_FIELDS, {0}};
+static const struct schema schema_port_of = {
+    .name = "top_port", "What a focus knows", sizeof(struct spot), port_fields};
+
+static bool named(const void *row, const void *end, const char *word)
+{
+    (void)row;
+    return place_named(end, word);
+}
+
+static bool is_wanted(struct tele_view *w, struct sieve *focus, uint32_t slot)
+{
+    struct place_space end;
+    struct spot spot;
+    spot_fill(w, slot, &spot);
+    place_fill(w->api, w->v->src->name, spot.guid, (unsigned)spot.port, &end);
+    return sieve_has_end(focus, &spot, &end.row);
+}
+
+static void answer_now(struct request *r, struct tele_view *w, const struct top_ask *ask)
+{
+    struct top_one *one = xcalloc(ask->n, sizeof(*one));
+    uint32_t n = top_now(w, ask, one);
+    top_list(r, w, ask, one, n, 0, w->st.unread == 0);
+    free(one);
+}
+
+struct chosen { // ports by a focus, a slice a turn
+    struct slices s;
+    struct tele_view w;
+    struct top_ask ask;
+    struct sieve *focus;
+    bool *wanted;
+    uint32_t i;
+};
+
+static bool choose(struct slices *s)
+{
+    struct chosen *k = (struct chosen *)s;
+    if (!tele_view_again(s->r, &k->w))
+        return true;
+    for (; k->i < k->w.slots; k->i++) {
+        if (slice_over(s))
+            return false;
+        k->wanted[k->i] = is_wanted(&k->w, k->focus, k->i);
+    }
+    answer_now(s->r, &k->w, &k->ask);
+    return true;
+}
+
+static void chosen_free(struct slices *s)
+{
+    struct chosen *k = (struct chosen *)s;
+    tele_view_done(&k->w);
+    sieve_free(k->focus);
+    free(k->wanted);
+    free(k);
+}
+
+static void top_of(struct request *r, const struct tele_view *w, const struct top_ask *ask,
+                   struct sieve *focus)
+{
+    struct chosen *k = xcalloc(1, sizeof(*k));
+    k->s.step = choose;
+    k->s.free = chosen_free;
+    k->w = *w;
+    k->ask = *ask;
+    k->focus = focus;
+    k->wanted = xcalloc(w->slots + 1ul, sizeof(bool));
+    k->ask.wanted = k->wanted;
+    slices_run(r, &k->s);
+}
+
 void get_top(struct request *r)
 {
+    static const struct sieve_rows rows = {.row = &schema_port_of, .end = &schema_place, .named = named};
+    bool over = query_str(r, "from") != NULL || query_str(r, "to") != NULL;
     struct tele_view w;
     struct top_ask ask = {.n = (uint32_t)query_int(r, "n", 20), .counter = -1};
+    struct sieve *focus;
+    bool *wanted = NULL;
 
-    if (!tele_view_of(r, &w) || !take_by(r, &ask))
+    if (!tele_view_of(r, &w) || !take_by(r, &ask) || !query_focus_of(r, &rows, NULL, &focus))
         return;
-    if (query_str(r, "from") != NULL || query_str(r, "to") != NULL) {
-        history_top(r, &w, &ask);
+    if (!over && focus != NULL) {
+        top_of(r, &w, &ask, focus);
         return;
     }
-    struct top_one *one = xcalloc(ask.n, sizeof(*one));
-    uint32_t n = top_now(&w, &ask, one);
-    top_list(r, &w, &ask, one, n, 0, w.st.unread == 0);
-    free(one);
+    if (!over) {
+        answer_now(r, &w, &ask);
+    } else {
+        wanted = focus != NULL ? xcalloc(w.slots + 1ul, sizeof(bool)) : NULL;
+        for (uint32_t i = 0; wanted != NULL && i < w.slots; i++)
+            wanted[i] = is_wanted(&w, focus, i);
+        ask.wanted = wanted;
+        history_top(r, &w, &ask);
+    }
+    free(wanted);
+    sieve_free(focus);
     tele_view_done(&w);
 }

@@ -25,6 +25,7 @@ struct top_ask {
     enum top_by by;
     int counter;
     uint32_t n;
+    const bool *wanted; // by slot; NULL: all
 };
 struct top_one {
     uint32_t slot;

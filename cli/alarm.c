@@ -108,37 +108,74 @@ static bool is_finding(json_t *a)
            strcmp(js_str(a, "severity"), "info") != 0;
 }
 
-static int alarm_path(struct cli *c, struct buf *path)
+// NULL: of any. Findings have other words for the same.
+static const char *severity_asked(const struct cli *c)
 {
-    const char *severity = args_value(&c->args, "severity"), *fabric = args_value(&c->args, "fabric");
     static const char *const old[][2] = {{"warning", "minor"}, {"error", "major"}};
-    char *focus = tele_focus(c);
-    buf_puts(path, "/api/v1/alarms");
+    const char *severity = args_value(&c->args, "severity");
     for (size_t i = 0; severity != NULL && i < 2; i++)
         severity = strcmp(severity, old[i][0]) == 0 ? old[i][1] : severity;
+    return severity;
+}
+
+static void alarm_path(struct cli *c, const char *focus, struct buf *path)
+{
+    const char *severity = severity_asked(c), *fabric = args_value(&c->args, "fabric");
+    buf_puts(path, "/api/v1/alarms");
     if (severity != NULL)
         http_query(path, "severity", severity);
     if (fabric != NULL)
         http_query(path, "fabric", fabric);
     if (focus != NULL)
         http_query(path, "focus", focus);
-    free(focus);
-    return CLI_OK;
+}
+
+// None is shown: because there is none, or because others were asked for?
+static int say_none(struct cli *c, const char *focus)
+{
+    const char *severity = severity_asked(c), *fabric = args_value(&c->args, "fabric");
+    struct buf path = {0}, asked = {0};
+    json_t *doc = NULL;
+    int rc = CLI_OK;
+    long long n = 0;
+
+    buf_puts(&path, "/api/v1/alarms?limit=1");
+    if (fabric != NULL)
+        http_query(&path, "fabric", fabric);
+    if (focus != NULL || severity != NULL)
+        rc = cli_get(c, path.data, &doc);
+    n = js_int(doc, "total");
+    if (severity != NULL)
+        buf_printf(&asked, "--severity %s%s", severity, focus != NULL ? " " : "");
+    if (focus != NULL)
+        buf_puts(&asked, focus);
+    if (rc == CLI_OK && n > 0) {
+        tele_nothing(c, asked.data, n, "alarm", "alarms");
+    } else if (rc == CLI_OK && c->out.format == OUT_TABLE) {
+        out_printf(&c->out, "no alarms");
+        out_newline(&c->out);
+    }
+    json_decref(doc);
+    buf_done(&path);
+    buf_done(&asked);
+    return rc;
 }
 
 static int list_alarms(struct cli *c)
 {
     struct buf path = {0};
     json_t *items = NULL, *a;
+    char *focus = tele_focus(c);
     long long limit = 0;
     bool bad = false;
     size_t i;
 
     int rc = cli_number(c, "limit", 1, 100000000, &limit);
-    if (rc == CLI_OK)
-        rc = alarm_path(c, &path);
+    alarm_path(c, focus, &path);
     if (rc == CLI_OK)
         rc = cli_list(c, path.data, limit, &items);
+    if (rc == CLI_OK && json_array_size(items) == 0)
+        rc = say_none(c, focus);
     if (rc == CLI_OK) {
         json_array_foreach(items, i, a)
         {
@@ -147,17 +184,14 @@ static int list_alarms(struct cli *c)
             if (c->out.format == OUT_TABLE)
                 follower_title(a);
         }
-        if (c->out.format == OUT_TABLE && json_array_size(items) == 0) {
-            out_printf(&c->out, "no alarms");
-            out_newline(&c->out);
-        } else {
+        if (c->out.format != OUT_TABLE || json_array_size(items) > 0)
             out_list(&c->out, alarm_fields, items);
-            roots_line(c, items);
-        }
+        roots_line(c, items);
         rc = bad ? CLI_FINDINGS : CLI_OK;
     }
     json_decref(items);
     buf_done(&path);
+    free(focus);
     return rc;
 }
 

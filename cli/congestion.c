@@ -214,7 +214,7 @@ static void draw(struct out *o, json_t *doc, size_t limit)
                    n - limit == 1 ? "" : "s", n - limit == 1 ? "s" : "", n);
         out_newline(o);
     }
-    if (json_array_size(trees) == 0) {
+    if (json_array_size(trees) == 0 && js_int(doc, "trees_in_all") == 0) {
         if (js_str(doc, "sampled_at")[0] == 0)
             out_printf(
                 o, "counters have not been read yet: that takes a moment after the start; see: weft status");
@@ -237,40 +237,30 @@ static void draw(struct out *o, json_t *doc, size_t limit)
     out_wrap(o, 0);
 }
 
-// A host is named for all its adapters.
-static int focus_of_words(struct cli *c, char **ret)
-{
-    char *place = NULL;
-    int rc = tele_words(c, &place, ret);
-    if (rc == CLI_OK && place != NULL && *ret == NULL && strchr(place, '\'') == NULL)
-        *ret = xasprintf("'%s' or '%s *'", place, place);
-    free(place);
-    return rc;
-}
-
 int cmd_congestion(struct cli *c)
 {
     struct buf path = {0};
     json_t *doc = NULL;
-    char *focus = NULL;
     long long limit = SHOWN;
     int rc = cli_fabric(c);
 
     if (rc == CLI_OK)
         rc = cli_number(c, "limit", 1, 1000000, &limit);
-    if (rc == CLI_OK)
-        rc = focus_of_words(c, &focus);
     if (rc != CLI_OK)
         return rc;
+    char *focus = tele_focus(c);
     buf_printf(&path, "%s/congestion", c->fabric);
     if (focus != NULL)
         http_query(&path, "focus", focus);
-    free(focus);
     rc = cli_get(c, path.data, &doc);
     buf_done(&path);
+    json_t *trees = json_object_get(doc, "trees");
+    bool elsewhere = focus != NULL && json_array_size(trees) == 0 && js_int(doc, "trees_in_all") > 0;
+    if (rc == CLI_OK && elsewhere)
+        tele_nothing(c, focus, js_int(doc, "trees_in_all"), "tree", "trees");
+    free(focus);
     if (rc != CLI_OK)
         return rc;
-    json_t *trees = json_object_get(doc, "trees");
     switch (c->out.format) {
     case OUT_JSON:
         out_json(&c->out, doc);

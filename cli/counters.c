@@ -412,6 +412,18 @@ static int by_lane(struct cli *c, const char *place)
 
 // --- the command ---
 
+static int say_nothing(struct cli *c, const char *what)
+{
+    json_t *doc = NULL;
+    char *path = xasprintf("%s/counters?limit=1", c->fabric);
+    int rc = cli_get(c, path, &doc);
+    if (rc == CLI_OK)
+        tele_nothing(c, what, js_int(doc, "total"), "port", "ports");
+    json_decref(doc);
+    free(path);
+    return rc;
+}
+
 static int now(struct cli *c, const char *place, const char *focus, json_t *known)
 {
     struct buf path = {0};
@@ -428,7 +440,10 @@ static int now(struct cli *c, const char *place, const char *focus, json_t *know
         http_query(&path, "focus", focus);
     rc = cli_list(c, path.data, limit, &items);
     buf_done(&path);
-    if (rc == CLI_OK)
+    bool nothing = rc == CLI_OK && json_array_size(items) == 0 && (place != NULL || focus != NULL);
+    if (nothing)
+        rc = say_nothing(c, place != NULL && focus == NULL ? c->args.word[0] : focus);
+    if (rc == CLI_OK && !(nothing && c->out.format == OUT_TABLE))
         show_ports(c, items, known, place != NULL);
     json_decref(items);
     return rc;
@@ -527,7 +542,9 @@ static void show_top(struct cli *c, json_t *items)
     if (c->out.format != OUT_TABLE || first != NULL) {
         out_list(&c->out, fields, items);
     } else {
-        out_printf(&c->out, "no port has any of it");
+        out_printf(&c->out, c->args.num_words > 0 || args_has(&c->args, "focus")
+                                ? "no port there has any of it"
+                                : "no port has any of it");
         out_newline(&c->out);
     }
 }
@@ -546,7 +563,11 @@ int cmd_top(struct cli *c)
         rc = tele_since(c);
     if (rc != CLI_OK)
         return rc;
+    char *focus = tele_focus(c);
     buf_printf(&path, "%s/top", c->fabric);
+    if (focus != NULL)
+        http_query(&path, "focus", focus);
+    free(focus);
     for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++)
         if (args_value(&c->args, option[i][0]) != NULL)
             http_query(&path, option[i][1], args_value(&c->args, option[i][0]));

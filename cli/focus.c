@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/focus.h"
 
+#include <string.h>
+
 #include "lib/err.h"
 
 static const char *name_of(const void *arg, unsigned i)
@@ -9,9 +11,46 @@ static const char *name_of(const void *arg, unsigned i)
     return fields[i].key;
 }
 
+// --- what a field may hold ---
+
+static const char *const types[] = {"ca", "switch", "router", NULL};
+static const char *const roles[] = {"unknown", "host",  "aggregation", "gateway", "router",
+                                    "leaf",    "spine", "core",        "switch",  NULL};
+static const char *const kinds[] = {"host", "trunk", NULL};
+static const char *const tiers[] = {"leaf", "spine", "core", NULL};
+static const char *const states[] = {"nop", "down", "init", "armed", "active", "unknown", "away", NULL};
+static const char *const healths[] = {"unknown",  "healthy", "unsure", "degraded",
+                                      "flapping", "failing", "down",   NULL};
+static const char *const pmas[] = {"read",   "not-yet", "no-answer",    "refused",
+                                   "no-pma", "gone",    "wrong-answer", NULL};
+static const char *const severities[] = {"info",  "notice", "warning",  "error",
+                                         "minor", "major",  "critical", NULL};
+
+// A key means the same in each table. The words are weftd's, as its OpenAPI document has them.
+static const struct {
+    const char *key;
+    struct focus_about about;
+} known[] = {
+    {"type", {.words = types}},       {"role", {.words = roles}},          {"kind", {.words = kinds}},
+    {"tier", {FOCUS_NUMBER, tiers}},  {"state", {.words = states}},        {"health", {.words = healths}},
+    {"pma", {.words = pmas}},         {"severity", {.words = severities}}, {"used", {.holds = FOCUS_SHARE}},
+    {"held", {.holds = FOCUS_SHARE}},
+};
+
+static void about(const void *arg, unsigned i, struct focus_about *ret)
+{
+    const struct field *f = &((const struct field *)arg)[i];
+    if (f->kind == FIELD_NUMBER || f->kind == FIELD_COUNT)
+        ret->holds = FOCUS_NUMBER;
+    for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++)
+        if (strcmp(f->key, known[k].key) == 0)
+            *ret = known[k].about;
+}
+
 struct focus *focus_of(const char *text, const struct field *fields, const char *names, struct err *e)
 {
-    return focus_new(text, &(struct focus_fields){.name = name_of, .arg = fields, .names = names}, e);
+    return focus_new(
+        text, &(struct focus_fields){.name = name_of, .arg = fields, .names = names, .about = about}, e);
 }
 
 struct row {

@@ -233,9 +233,16 @@ static void unsure_line(struct out *o, json_t *fabric)
     out_wrap(o, 8);
 }
 
-static void draw(struct cli *c, json_t *items, json_t *devices, json_t *fabric, json_t *over)
+struct answer {
+    json_t *items, *devices, *fabric, *over;
+    char *focus;   // NULL: none
+    bool is_there; // something that the focus means
+};
+
+static void draw(struct cli *c, const struct answer *a)
 {
     struct out *o = &c->out;
+    json_t *items = a->items, *devices = a->devices, *fabric = a->fabric;
     json_t *first = json_array_get(items, 0);
     if (json_array_size(items) > 0)
         out_list(o, health_fields, items);
@@ -243,11 +250,11 @@ static void draw(struct cli *c, json_t *items, json_t *devices, json_t *fabric, 
         out_newline(o);
     if (json_array_size(devices) > 0)
         out_list(o, device_fields, devices);
-    past_lines(o, over);
-    if (c->args.num_words > 0 || args_has(&c->args, "focus"))
-        out_printf(o, "%s",
-                   json_array_size(items) > 0 ? "The whole fabric: "
-                                              : "Nothing wrong there so far.  The whole fabric: ");
+    past_lines(o, a->over);
+    if (a->is_there && a->focus != NULL && json_array_size(items) + json_array_size(devices) == 0)
+        out_printf(o, "Nothing wrong there so far.  ");
+    if (a->focus != NULL)
+        out_printf(o, "The whole fabric: ");
     counts_line(o, fabric);
     unsure_line(o, fabric);
     json_t *device = json_array_get(devices, 0);
@@ -262,59 +269,37 @@ static void draw(struct cli *c, json_t *items, json_t *devices, json_t *fabric, 
     }
 }
 
-static int health_path(struct cli *c, struct buf *path)
+static int health_path(struct cli *c, const char *focus, struct buf *path)
 {
-    char *place, *focus;
-    int rc = tele_words(c, &place, &focus);
-    if (rc != CLI_OK)
-        return rc;
     buf_printf(path, "%s/health", c->fabric);
     if (args_has(&c->args, "all"))
         http_query(path, "all", "1");
-    if (focus != NULL) {
+    if (focus != NULL)
         http_query(path, "focus", focus);
-    } else if (place != NULL) { // of one node
-        // A node, a port, or a host with all its adapters, at either end.
-        char *by = xasprintf("'%s' or '%s *' or '%s/*' or '*<-> %s' or '*<-> %s/*'", place, place, place,
-                             place, place);
-        if (strchr(place, '\'') == NULL)
-            http_query(path, "focus", by);
-        free(by);
-    }
-    free(place);
-    free(focus);
     return CLI_OK;
 }
 
 // Devices that are not well; with --devices as they are. Where links are selected by what links alone have,
 // none.
-static int get_devices(struct cli *c, bool alone, json_t **ret)
+static int get_devices(struct cli *c, const char *focus, bool alone, json_t **ret)
 {
     struct buf path = {0};
-    char *place, *focus, *by = NULL;
     long long limit = 0;
-    int rc = tele_words(c, &place, &focus);
-    if (rc == CLI_OK && alone)
-        rc = cli_number(c, "limit", 1, 100000000, &limit);
+    int rc = alone ? cli_number(c, "limit", 1, 100000000, &limit) : CLI_OK;
     if (rc != CLI_OK)
         return rc;
     buf_printf(&path, "%s/devices", c->fabric);
     if (alone)
         http_query(&path, "all", "1");
-    if (place != NULL && strchr(place, '\'') == NULL)
-        http_query(&path, "focus", by = xasprintf("'%s' or '%s *'", place, place));
-    else if (focus != NULL)
+    if (focus != NULL)
         http_query(&path, "focus", focus);
-    if (focus == NULL || alone)
+    if (focus == NULL || alone || tele_only_names(c))
         rc = cli_list(c, path.data, limit, ret);
     else
         *ret = json_array();
     if (rc == CLI_OK)
         say_devices(*ret);
     buf_done(&path);
-    free(by);
-    free(place);
-    free(focus);
     return rc;
 }
 
@@ -329,50 +314,81 @@ static bool any_bad(json_t *items)
 static int show_devices(struct cli *c)
 {
     json_t *items = NULL;
-    int rc = get_devices(c, true, &items);
-    if (rc == CLI_OK) {
+    char *focus = tele_focus(c);
+    int rc = get_devices(c, focus, true, &items);
+    if (rc == CLI_OK && json_array_size(items) == 0 && focus != NULL)
+        tele_nothing(c, focus, -1, "", "");
+    if (rc == CLI_OK && (json_array_size(items) > 0 || focus == NULL || c->out.format != OUT_TABLE))
         out_list(&c->out, device_fields, items);
+    if (rc == CLI_OK)
         rc = any_bad(items) ? CLI_FINDINGS : CLI_OK;
-    }
     json_decref(items);
+    free(focus);
+    return rc;
+}
+
+// Whether the focus is of any link at all, also of one that is well.
+static int any_there(struct cli *c, const char *focus, bool *ret)
+{
+    struct buf path = {0};
+    json_t *items = NULL;
+    buf_printf(&path, "%s/health", c->fabric);
+    http_query(&path, "all", "1");
+    http_query(&path, "focus", focus);
+    int rc = cli_list(c, path.data, 1, &items);
+    *ret = json_array_size(items) > 0;
+    json_decref(items);
+    buf_done(&path);
+    return rc;
+}
+
+static int ask(struct cli *c, struct answer *a)
+{
+    struct buf path = {0};
+    long long limit = 0;
+    int rc = cli_number(c, "limit", 1, 100000000, &limit);
+    if (rc == CLI_OK)
+        rc = tele_since(c);
+    a->focus = tele_focus(c);
+    if (rc == CLI_OK)
+        rc = health_path(c, a->focus, &path);
+    if (rc == CLI_OK)
+        rc = cli_list(c, path.data, limit, &a->items);
+    if (rc == CLI_OK)
+        rc = get_devices(c, a->focus, false, &a->devices);
+    if (rc == CLI_OK)
+        rc = cli_get(c, c->fabric, &a->fabric);
+    if (rc == CLI_OK)
+        rc = past(c, &a->over);
+    a->is_there = a->focus == NULL || json_array_size(a->items) + json_array_size(a->devices) > 0;
+    if (rc == CLI_OK && !a->is_there)
+        rc = any_there(c, a->focus, &a->is_there);
+    buf_done(&path);
     return rc;
 }
 
 int cmd_health(struct cli *c)
 {
-    struct buf path = {0};
-    json_t *items = NULL, *devices = NULL, *fabric = NULL, *over = NULL;
-    long long limit = 0;
-
+    struct answer a = {0};
     int rc = cli_fabric(c);
     if (rc == CLI_OK && args_has(&c->args, "devices"))
         return show_devices(c);
     if (rc == CLI_OK)
-        rc = cli_number(c, "limit", 1, 100000000, &limit);
-    if (rc == CLI_OK)
-        rc = tele_since(c);
-    if (rc == CLI_OK)
-        rc = health_path(c, &path);
-    if (rc == CLI_OK)
-        rc = cli_list(c, path.data, limit, &items);
-    if (rc == CLI_OK)
-        rc = get_devices(c, false, &devices);
-    if (rc == CLI_OK)
-        rc = cli_get(c, c->fabric, &fabric);
-    if (rc == CLI_OK)
-        rc = past(c, &over);
+        rc = ask(c, &a);
     if (rc == CLI_OK) {
-        say(items);
+        say(a.items);
+        if (!a.is_there)
+            tele_nothing(c, a.focus, -1, "", "");
         if (c->out.format == OUT_TABLE)
-            draw(c, items, devices, fabric, over);
+            draw(c, &a);
         else
-            out_list(&c->out, health_fields, items);
-        rc = any_bad(items) || any_bad(devices) ? CLI_FINDINGS : CLI_OK;
+            out_list(&c->out, health_fields, a.items);
+        rc = any_bad(a.items) || any_bad(a.devices) ? CLI_FINDINGS : CLI_OK;
     }
-    buf_done(&path);
-    json_decref(items);
-    json_decref(devices);
-    json_decref(fabric);
-    json_decref(over);
+    json_decref(a.items);
+    json_decref(a.devices);
+    json_decref(a.fabric);
+    json_decref(a.over);
+    free(a.focus);
     return rc;
 }

@@ -10,6 +10,18 @@
 #include "lib/when.h"
 #include "lib/xalloc.h"
 
+// A name with blanks in it, as devices have them: it was one word of the shell.
+static bool is_name_with_blanks(const char *s)
+{
+    static const char *const op[] = {" or ", " and ", "not "};
+    if (strchr(s, ' ') == NULL || !focus_is_word(s))
+        return false;
+    for (size_t i = 0; i < sizeof(op) / sizeof(op[0]); i++)
+        if (strstr(s, op[i]) != NULL)
+            return false;
+    return true;
+}
+
 char *tele_focus(struct cli *c)
 {
     const char *focus = args_value(&c->args, "focus");
@@ -17,8 +29,39 @@ char *tele_focus(struct cli *c)
     if (focus != NULL)
         buf_printf(&b, c->args.num_words > 0 ? "(%s)" : "%s", focus);
     for (unsigned i = 0; i < c->args.num_words; i++)
-        buf_printf(&b, "%s%s", b.len ? " " : "", c->args.word[i]);
+        buf_printf(&b, is_name_with_blanks(c->args.word[i]) ? "%s'%s'" : "%s%s", b.len ? " " : "",
+                   c->args.word[i]);
     return b.len > 0 ? buf_take(&b) : NULL;
+}
+
+bool tele_only_names(const struct cli *c)
+{
+    for (unsigned i = 0; i < c->args.num_words; i++)
+        if (!focus_is_word(c->args.word[i]))
+            return false;
+    return args_value(&c->args, "focus") == NULL;
+}
+
+void tele_nothing(struct cli *c, const char *focus, long long n, const char *one, const char *many)
+{
+    struct buf b = {0}, count = {0};
+    buf_printf(&b, "nothing matches %s%s%s", strchr(focus, '\'') ? "" : "'", focus,
+               strchr(focus, '\'') ? "" : "'");
+    text_count(&count, n);
+    if (n > 0)
+        buf_printf(&b, ": %s %s elsewhere", count.data, n == 1 ? one : many);
+    else if (n == 0)
+        buf_printf(&b, "; there is none elsewhere either");
+    if (c->args.num_words > 1 && tele_only_names(c))
+        buf_printf(&b, " (with blanks between names all are meant at once; for any of them write 'A or B')");
+    if (c->out.format == OUT_TABLE) {
+        out_printf(&c->out, "%s", b.data);
+        out_newline(&c->out);
+    } else {
+        cli_fail(CLI_OK, NULL, "%s", b.data);
+    }
+    buf_done(&b);
+    buf_done(&count);
 }
 
 // "HOST:RAIL", also with a port behind it: weftd does not know this form. *ret NULL: it is another.

@@ -13,6 +13,10 @@ int tele_words(struct cli *c, char **ret_place, char **ret_focus);
 bool tele_is_host(struct cli *c, const char *word);
 // --focus and the words as one focus; NULL: none. The caller's.
 char *tele_focus(struct cli *c);
+bool tele_only_names(const struct cli *c); // no fields are asked for
+// "nothing matches 'rail=9': 3 alarms elsewhere"; n of what the focus has left out, -1: not known. On stderr
+// where the answer is for a program.
+void tele_nothing(struct cli *c, const char *focus, long long n, const char *one, const char *many);
 // An end {name, port, guid} as a word for a shell: a name is what a device says. The caller's.
 char *tele_shell_port(json_t *end);
 // What x's advice says of LINK becomes a word that can be typed: its end.

@@ -21,7 +21,7 @@ enum kind { K_AND, K_OR, K_NOT, K_ATOM, K_NAME };
 
 struct value {
     char *text;
-    bool is_number, is_range;
+    bool is_number, is_range, percent;
     double low, high;
     struct value *next;
 };
@@ -119,7 +119,7 @@ static bool take_op(struct focus *f, enum op *ret)
 }
 
 // The whole of n bytes as a number, a unit allowed.
-static bool read_number(const char *s, size_t n, bool unit, double *ret)
+static bool read_number(const char *s, size_t n, double *ret, bool *percent)
 {
     char text[64], *end;
     if (n == 0 || n >= sizeof(text))
@@ -128,28 +128,31 @@ static bool read_number(const char *s, size_t n, bool unit, double *ret)
     double v = strtod(text, &end);
     if (end == text || !isfinite(v))
         return false;
-    if (unit && strcmp(end, "%") == 0)
-        v /= 100;
-    else if (*end != 0 && !(unit && strcmp(end, "G") == 0))
+    *percent = strcmp(end, "%") == 0;
+    if (*end != 0 && !*percent && strcmp(end, "G") != 0)
         return false;
-    *ret = v;
+    *ret = *percent ? v / 100 : v;
     return true;
 }
 
-// "400", "400G", "1..4"
+// "400", "400G", "1..4", "5%..10%", "5..10%"
 static void parse_number(struct value *v)
 {
+    bool percent;
     const char *dots = strstr(v->text, "..");
     size_t n = strlen(v->text);
 
     if (dots == NULL) {
-        v->is_number = read_number(v->text, n, true, &v->low);
+        v->is_number = read_number(v->text, n, &v->low, &v->percent);
         v->high = v->low;
         return;
     }
     size_t first = (size_t)(dots - v->text);
-    v->is_range = v->is_number =
-        read_number(v->text, first, false, &v->low) && read_number(dots + 2, n - first - 2, false, &v->high);
+    v->is_range = v->is_number = read_number(v->text, first, &v->low, &percent) &&
+                                 read_number(dots + 2, n - first - 2, &v->high, &v->percent);
+    if (v->percent && !percent)
+        v->low /= 100;
+    v->percent |= percent;
 }
 
 static struct value *parse_value(struct focus *f)
@@ -199,17 +202,33 @@ static bool field_at(const struct focus_fields *fields, const char *name, size_t
     return false;
 }
 
+// "a, b, c", as far as it goes.
+static void list_fields(const struct focus_fields *fields, char *ret, size_t size)
+{
+    const char *known;
+    size_t n = 0;
+    ret[0] = 0;
+    for (unsigned i = 0; (known = fields->name(fields->arg, i)) != NULL; i++) {
+        if (n + strlen(known) + 8 > size) {
+            snprintf(ret + n, size - n, ", …");
+            return;
+        }
+        n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", known);
+    }
+}
+
 static bool find_field(struct focus *f, const char *name, size_t n, unsigned *ret)
 {
-    char word[65], text[200];
+    char word[65], list[200], text[320];
 
     if (field_at(f->fields, name, n, ret))
         return true;
     snprintf(word, sizeof(word), "%.*s", (int)(n < 64 ? n : 64), name);
     const char *near = word_nearest(word, f->fields->name, f->fields->arg);
+    list_fields(f->fields, list, sizeof(list));
     snprintf(text, sizeof(text),
-             near ? "no field \"%.64s\"; did you mean \"%.40s\"?" : "no field \"%.64s\"%.40s", word,
-             near ? near : ": see the titles of -o csv");
+             near ? "no field \"%.64s\"; did you mean \"%.40s\"?" : "no field \"%.64s\"; there are: %s", word,
+             near ? near : list);
     bad(f, text);
     return false;
 }
@@ -233,9 +252,75 @@ static bool is_dear(const char *regex)
     return false;
 }
 
+// "a, b, c", as far as it goes.
+static void list_words(const char *const *words, char *ret, size_t size)
+{
+    size_t n = 0;
+    ret[0] = 0;
+    for (size_t i = 0; words[i] != NULL && n + strlen(words[i]) + 6 < size; i++)
+        n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", words[i]);
+}
+
+static bool is_pattern(const char *s)
+{
+    return strpbrk(s, "*?") != NULL;
+}
+
+// A value that the field never has.
+static bool check_word(struct focus *f, const char *field, const struct focus_about *a, const struct value *v)
+{
+    char list[200], text[320];
+    for (size_t i = 0; a->words[i] != NULL; i++)
+        if (word_glob(v->text, a->words[i]))
+            return true;
+    list_words(a->words, list, sizeof(list));
+    snprintf(text, sizeof(text), "%.40s is never \"%.40s\"; it is one of: %s", field, v->text, list);
+    return bad(f, text) != NULL;
+}
+
+static bool check_number(struct focus *f, const char *field, const struct focus_about *a, struct value *v)
+{
+    char list[100] = "", text[260];
+    for (size_t i = 0; !v->is_number && a->words != NULL && a->words[i] != NULL; i++)
+        if (strcmp(v->text, a->words[i]) == 0) {
+            v->is_number = true;
+            v->low = v->high = (double)i;
+        }
+    if (!v->is_number && !is_pattern(v->text) && (v->text[0] < '0' || v->text[0] > '9')) {
+        if (a->words != NULL)
+            list_words(a->words, list, sizeof(list));
+        snprintf(text, sizeof(text), "%.40s is a number%s%s, never \"%.40s\"", field,
+                 list[0] ? " or one of: " : "", list, v->text);
+        return bad(f, text) != NULL;
+    }
+    if (a->holds != FOCUS_SHARE || !v->is_number || v->percent || v->high <= 1)
+        return true;
+    snprintf(text, sizeof(text), "%.40s is a share, from 0 to 1: write %.40s%% for a percentage", field,
+             v->is_range ? "5%..10" : v->text);
+    return bad(f, text) != NULL;
+}
+
+static bool check_values(struct focus *f, struct term *t)
+{
+    struct focus_about a = {0};
+    const char *field = f->fields->name(f->fields->arg, t->field);
+    if (f->fields->about == NULL || t->op == OP_RE)
+        return true;
+    f->fields->about(f->fields->arg, t->field, &a);
+    for (struct value *v = t->values; v; v = v->next) {
+        bool good = strcmp(v->text, "none") == 0 || (a.holds == FOCUS_ANYTHING && a.words == NULL);
+        if (!good &&
+            !(a.holds == FOCUS_ANYTHING ? check_word(f, field, &a, v) : check_number(f, field, &a, v)))
+            return false;
+    }
+    return true;
+}
+
 static struct term *check_atom(struct focus *f, struct term *t)
 {
     bool order = t->op == OP_LT || t->op == OP_LE || t->op == OP_GT || t->op == OP_GE;
+    if (!check_values(f, t))
+        return NULL;
     for (struct value *v = t->values; v; v = v->next)
         if (order && (!v->is_number || v->is_range))
             return bad(f, "a number is missing");
@@ -363,6 +448,7 @@ void focus_free(struct focus *f)
 struct match {
     const struct focus *f;
     focus_value_fn *value;
+    focus_named_fn *named;
     void *arg;
 };
 
@@ -431,6 +517,11 @@ static bool match_atom(const struct match *m, const struct term *t)
 
 static bool match_name(const struct match *m, const struct term *t)
 {
+    for (const struct value *x = m->named != NULL ? t->values : NULL; x; x = x->next)
+        if (m->named(m->arg, x->text))
+            return true;
+    if (m->named != NULL)
+        return false;
     for (unsigned i = 0; i < m->f->num_names; i++) {
         struct focus_value v = {0};
         m->value(m->arg, m->f->name[i], &v);
@@ -459,7 +550,21 @@ static bool match(const struct match *m, const struct term *t)
 
 bool focus_match(const struct focus *f, focus_value_fn *value, void *arg)
 {
-    return match(&(struct match){f, value, arg}, f->root);
+    return match(&(struct match){f, value, NULL, arg}, f->root);
+}
+
+bool focus_match_named(const struct focus *f, focus_value_fn *value, focus_named_fn *named, void *arg)
+{
+    return match(&(struct match){f, value, named, arg}, f->root);
+}
+
+const char *focus_bare(const struct focus *f, unsigned i)
+{
+    for (const struct term *t = f->all; t; t = t->all)
+        for (const struct value *v = t->kind == K_NAME ? t->values : NULL; v; v = v->next)
+            if (i-- == 0)
+                return v->text;
+    return NULL;
 }
 
 bool focus_is_word(const char *s)

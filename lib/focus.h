@@ -12,7 +12,9 @@
 //
 // "=" takes globs, "~" an extended regular expression of at most 256 bytes, without {N,M} and \1; a field
 // without a value matches only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth). A
-// name matches any of the name fields, as a glob. Limits: 4 KiB, depth 32, 256 atoms.
+// name matches any of the name fields, as a glob, or what the caller says. Where it is known what a field may
+// hold, a value that it never has is refused, lest a mistyped word seems to say that there is nothing.
+// Limits: 4 KiB, depth 32, 256 atoms.
 #ifndef WEFT_LIB_FOCUS_H
 #define WEFT_LIB_FOCUS_H
 
@@ -23,10 +25,21 @@ struct focus;
 
 #define FOCUS_TEXT_MAX 4096
 
+enum focus_holds {
+    FOCUS_ANYTHING,
+    FOCUS_NUMBER,
+    FOCUS_SHARE, // 0 to 1: a greater number without % is refused
+};
+struct focus_about {
+    enum focus_holds holds;
+    const char *const *words; // the only values, NULL behind the last; of a number: words for 0, 1, …
+};
 struct focus_fields {
     const char *(*name)(const void *arg, unsigned i); // of field i; NULL behind the last
     const void *arg;
     const char *names; // fields that a bare name is compared with, blanks between
+    // What field i may hold; *ret is zeroed. NULL: nothing is known of that.
+    void (*about)(const void *arg, unsigned i, struct focus_about *ret);
 };
 struct focus_value {
     const char *text; // NULL: none, unless it is a number
@@ -40,6 +53,10 @@ struct focus *focus_new(const char *text, const struct focus_fields *fields, str
 void focus_free(struct focus *f);
 // value: of the item's fields; what text points to must live until the next call of it.
 bool focus_match(const struct focus *f, focus_value_fn *value, void *arg);
-bool focus_is_word(const char *s); // a single name, no expression
+// named: whether the item is what a bare name means, instead of a look at the name fields.
+typedef bool focus_named_fn(void *arg, const char *word);
+bool focus_match_named(const struct focus *f, focus_value_fn *value, focus_named_fn *named, void *arg);
+const char *focus_bare(const struct focus *f, unsigned i); // the bare names in it; NULL behind the last
+bool focus_is_word(const char *s);                         // a single name, no expression
 
 #endif

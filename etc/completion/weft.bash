@@ -7,7 +7,7 @@ _weft() {
         ["status"]="--watch --wait"
         ["health"]="--watch --limit --since --focus --all --devices"
         ["congestion"]="--watch --limit --focus"
-        ["top"]="--watch --limit --since --until --by"
+        ["top"]="--watch --limit --since --until --by --focus"
         ["counters"]="--watch --limit --since --until --step --counter --by --vl --peaks --focus"
         ["counters list"]=""
         ["alarm"]="--watch --limit --severity --focus"

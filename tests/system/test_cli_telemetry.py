@@ -128,6 +128,41 @@ def test_bad_day(d):
     assert r.rc == 1 and "held up (weft congestion)" in r.out and "leaf-su01-rail2/44" in r.out and re.search(r"\nnext: weft (congestion, then weft health|health, then weft congestion)\n$", r.out)
 
 
+def test_no_false_all_clear(d):
+    """What is wrong is found by each way to name it; a name that is none, and a filter, never say that all is well."""
+    for word in ("leaf-su01-rail3/12", "leaf-su01-rail3[12]", "gpu-0012:3", "gpu-0012", "gpu-0012 mlx5_3", "rail=3", "node='gpu-0012 mlx5_3'",
+                 "role=leaf rail=3", "tier=leaf rail=3"):
+        assert d.weft("congestion", word).rc == 1, word
+    wait_for(lambda: d.weft("alarm", "rule=C02").rc == 1, "its alarm")
+    for word in ("gpu-0012:3", "gpu-0012", "leaf-su01-rail3/12", "rule=C0*", "C02"):
+        assert "C02" in d.weft("alarm", word).out, word
+    for word in ("leaf-su01-rail2/44", "spine-02/20", "spine-02", "rail=2", "role=spine"):
+        assert "leaf-su01-rail2/44" in d.weft("alarm", word).out, word
+    assert "leaf-su01-rail2" in ok(d.weft("top", "leaf-su01-rail2/44", "--by", "errors"))
+    assert ok(d.weft("top", "rail=4", "--by", "errors")) == "no port there has any of it\n"
+
+    assert ok(d.weft("congestion", "rail=4")).startswith("nothing matches 'rail=4': 1 tree elsewhere\n")
+    assert ok(d.weft("health", "rail=9")).startswith("nothing matches 'rail=9'\nThe whole fabric: ")
+    assert ok(d.weft("health", "spine-03")).startswith("Nothing wrong there so far.  The whole fabric: ")
+    assert re.match(r"nothing matches 'gpu-0013:3': \d+ alarms? elsewhere\n$", ok(d.weft("alarm", "gpu-0013:3")))
+    assert ok(d.weft("counters", "held>100%")) == "nothing matches 'held>100%': 1,024 ports elsewhere\n"
+    r = d.weft("alarm", "rail=6", "-o", "json")
+    assert (r.rc, r.out) == (0, "[]\n") and "nothing matches 'rail=6'" in r.err
+    assert "write 'A or B'" in ok(d.weft("health", "spine-02", "spine-03"))
+    assert d.weft("health", "spine-02", "or", "spine-03").rc == 1
+    for command in ("health", "alarm", "congestion", "counters", "top"):
+        for word, why in (("leaf-nope", "leaf-nope"), ("gpu-9999:3", "gpu-9999"),
+                          (f"{LEAF}/65", "no port 65"), ("rail=3 rail", "names that contain it"), ("gpu-0012:9", "gpu-0012"),
+                          ("role=leef", "it is one of: unknown, host"), ("tier=foot", "leaf, spine, core")):
+            r = d.weft(command, word)
+            assert r.rc == 2 and why in r.err and r.out == "", (command, word, r)
+    for words, why in ((("alarm", "severity=mjor"), "info, minor, major, critical"), (("alarm", "rule=L6"), "it is one of: L01"),
+                       (("alarm", "1"), "no node"), (("counters", "held>5"), "write 5% for a percentage"), (("link", "health=bad"), "it is one of"),
+                       (("health", "state=bad"), "it is one of")):
+        r = d.weft(*words)
+        assert r.rc == 2 and why in r.err and r.out == "", (words, r)
+
+
 def test_a_way_over_time(d):
     """Two hosts, one of which takes nothing: the last link of the way is where packets waited, whatever its ends are called."""
     words = ("route", "show", "gpu-0011:3", "gpu-0012:3", "--since", "10m")

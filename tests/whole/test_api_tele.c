@@ -313,6 +313,37 @@ static void test_focus(void **state)
     v = get("/counters?focus=peer.name%3Dspine-01%20" LEAF);
     assert_int_equal(count(v), 8);
     json_decref(v);
+    // Bare names mean the same in every list.
+    static const char *const named_[][2] = {{LEAF, "40"},
+                                            {LEAF "/33", "1"},
+                                            {LEAF "%5B33%5D", "1"},
+                                            {"gpu-0003:2", "1"},
+                                            {"gpu-0003:2/1", "1"},
+                                            {"gpu-0003", "8"},
+                                            {"gpu-0003%20tier%3Dnone%20rail%3D2", "1"}};
+    for (size_t i = 0; i < sizeof(named_) / sizeof(named_[0]); i++) {
+        char path[100];
+        snprintf(path, sizeof(path), "/counters?focus=%s", named_[i][0]);
+        v = get(path);
+        if (count(v) != (size_t)atoi(named_[i][1]))
+            fail_msg("%s: %zu", path, count(v));
+        json_decref(v);
+    }
+    v = get("/counters?focus=" LEAF "%20tier%3Dleaf");
+    assert_int_equal(count(v), 40);
+    json_decref(v);
+    v = get("/counters?focus=kind%3Dtrunk%20held%3D0%25..100%25");
+    assert_true(count(v) > 0);
+    json_decref(v);
+    refused(LIVE "/counters?node=" LEAF "/65", 404, "no port 65; it has 1 to 64");
+    refused(LIVE "/counters?focus=" LEAF "/65", 404, "no port 65; it has 1 to 64");
+    refused(LIVE "/counters?focus=leaf-nope", 404, "no node, host or port is called so");
+    refused(LIVE "/counters?focus=rail%3D3%20rail", 404, "names that contain it: \"leaf-su01-rail0\"");
+    refused(LIVE "/counters?focus=gpu-0003:9", 404, "no node, host or port");
+    refused(LIVE "/counters?focus=held%3E5", 400, "write 5% for a percentage");
+    refused(LIVE "/counters?focus=tier%3Dfoot", 400, "tier is a number or one of: leaf, spine, core");
+    refused(LIVE "/counters?focus=role%3Dleef", 400, "role is never \"leef\"; it is one of: ");
+    refused(LIVE "/counters?focus=health%3Dbad", 400, "it is one of: unknown, healthy,");
     refused(LIVE "/counters?focus=rate.rcv_erors%3E0", 400, "did you mean \"rate.rcv_errors\"?");
     refused(LIVE "/counters?focus=(", 400, "missing");
 }
@@ -592,6 +623,25 @@ static void test_shapes(void **state)
     json_decref(v);
     json_decref(get("/congestion?focus=rail%3D3"));
     refused(LIVE "/congestion?focus=rial%3D3", 400, "did you mean \"rail\"?");
+    refused(LIVE "/congestion?focus=gpu-9999", 404, "no node, host or port is called so");
+    v = get("/health?all=1&focus=" LEAF);
+    assert_int_equal(count(v), 40);
+    json_decref(v);
+    v = get("/health?all=1&focus=role%3Dspine%20name%3Dspine-02"); // the far end
+    assert_int_equal(count(v), 64);
+    json_decref(v);
+    v = get("/health?all=1&focus=gpu-0003:2");
+    assert_int_equal(count(v), 1);
+    json_decref(v);
+    v = get("/health?all=1&focus=gpu-0003");
+    assert_int_equal(count(v), 8);
+    json_decref(v);
+    v = get("/health?all=1&focus=" LEAF "/33");
+    assert_int_equal(count(v), 1);
+    json_decref(v);
+    refused(LIVE "/health?focus=leaf-nope", 404, "no node, host or port is called so");
+    refused(LIVE "/health?focus=rail%3D3%20rail", 404, "names that contain it");
+    refused(LIVE "/health?focus=state%3Dill", 400, "it is one of: ");
     json_decref(get("/health?all=1&limit=5"));
     v = get("/health?all=1");
     assert_int_equal(count(v), sm_fabric(env.rig.sm)->num_links);
@@ -722,6 +772,35 @@ static void test_alarms(void **state)
     v = call("GET", "/alarms?focus=acked%3Dyes", NULL, 200);
     assert_int_equal(count(v), 1);
     json_decref(v);
+    static const char *const hits[] = {LEAF,
+                                       LEAF "/50",
+                                       "L14",
+                                       "rule%3DL14",
+                                       "role%3Dleaf%20rail%3D0",
+                                       "tier%3Dleaf",
+                                       "node%3D" LEAF,
+                                       "name%3D" LEAF "%20port%3D50",
+                                       "severity%3Dmajor"};
+    static const char *const misses[] = {LEAF "/51", "spine-01", "gpu-0003:2", "rail%3D1", "rule%3DL06"};
+    for (size_t i = 0; i < sizeof(hits) / sizeof(hits[0]); i++) {
+        snprintf(path, sizeof(path), "/alarms?focus=(%s)%%20rule%%3DL14", hits[i]);
+        v = call("GET", path, NULL, 200);
+        if (count(v) != 1)
+            fail_msg("%s: %zu", path, count(v));
+        json_decref(v);
+    }
+    for (size_t i = 0; i < sizeof(misses) / sizeof(misses[0]); i++) {
+        snprintf(path, sizeof(path), "/alarms?focus=(%s)%%20rule%%3DL14", misses[i]);
+        v = call("GET", path, NULL, 200);
+        if (count(v) != 0)
+            fail_msg("%s: %zu", path, count(v));
+        json_decref(v);
+    }
+    snprintf(path, sizeof(path), "/alarms/%lld/ack", (long long)id);
+    refused("/alarms?focus=rule%3DL6", 400, "rule is never \"L6\"; it is one of: L01");
+    refused("/alarms?focus=severity%3Dmjor", 400, "info, minor, major, critical");
+    refused("/alarms?focus=1", 404, "no node, host or port is called so");
+    refused("/alarms?focus=gpu-9999:3", 404, "no node, host or port is called so");
     refused("/alarms/123456", 404, "no alarm");
     refused("/alarms/x", 404, "whole numbers");
     refused("/alarms?rule=L99", 400, "no rule");

@@ -106,6 +106,62 @@ static void test_refused(void **state)
     assert_non_null(strstr(e.text, "did you mean \"rail\"?"));
     assert_null(sieve_new("peer=3", &schema_row, "name", &e)); // an object has no value
     assert_null(sieve_new("", &schema_row, "name", &e));
+    assert_null(sieve_new("held>12", &schema_row, "name", &e));
+    assert_non_null(strstr(e.text, "12% for a percentage"));
+    assert_null(sieve_new("up=maybe", &schema_row, "name", &e));
+    assert_non_null(strstr(e.text, "it is one of: yes, no"));
+    assert_null(sieve_new("rail=red", &schema_row, "name", &e));
+}
+
+// --- rows with ends ---
+
+struct two {
+    const char *name;
+    int64_t id;
+};
+static const struct field two_fields[] = {
+    {.name = "name", .type = FIELD_STR, .at = offsetof(struct two, name), ""},
+    {.name = "id", .type = FIELD_INT, .at = offsetof(struct two, id), ""},
+    {0},
+};
+static const struct schema schema_two = {.name = "two", "", sizeof(struct two), two_fields};
+
+static bool named(const void *row, const void *end, const char *word)
+{
+    const struct two *x = row;
+    const struct far *e = end;
+    return strcmp(word, x->name) == 0 || (e != NULL && strcmp(word, e->name) == 0);
+}
+
+// Fields of the row and of one end at a time; which of two fields of one name is meant is said.
+static void test_ends(void **state)
+{
+    static const struct two link = {"cable", 9};
+    struct sieve_rows rows = {.row = &schema_two, .end = &schema_far, .end_first = true, .named = named};
+    static const struct {
+        const char *text;
+        bool end_first, hit;
+    } t[] = {{"name=spine-01 id=9", true, true}, {"name=cable", true, false},
+             {"name=cable", false, true},        {"name=spine-01", false, false},
+             {"port=7 cable", true, true},       {"spine-01 id=9", false, true},
+             {"spine-01 id=8", false, false},    {"not spine-02 port=7", true, true}};
+    struct err e = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        rows.end_first = t[i].end_first;
+        struct sieve *s = sieve_new_of(t[i].text, &rows, &e);
+        assert_non_null(s);
+        if (sieve_has_end(s, &link, &peer) != t[i].hit)
+            fail_msg("%s", t[i].text);
+        sieve_free(s);
+    }
+    struct sieve *s = sieve_new_of("a or (not b|c) id=1", &rows, &e);
+    unsigned n = 0;
+    while (sieve_bare(s, n) != NULL)
+        n++;
+    assert_int_equal(n, 3);
+    assert_false(sieve_has(s, &link)); // an end that is not known has no values
+    sieve_free(s);
 }
 
 static int descending(const void *a, const void *b)
@@ -146,6 +202,7 @@ static void test_greatest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_fields), cmocka_unit_test(test_nothing),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_greatest)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_ends),
+                                       cmocka_unit_test(test_greatest)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,8 @@ static const struct field fields[] = {
     {.key = "peer", .path = "peer.name"},
     {.key = "gbps"},
     {.key = "ok"},
+    {.key = "tier", .kind = FIELD_NUMBER},
+    {.key = "held", .kind = FIELD_SHARE},
     {.key = "guid"},
     {0},
 };
@@ -75,7 +77,63 @@ static void test_atoms(void **state)
     assert_true(hit("leaf-r1-0?"));
     assert_true(hit("0x0001"));
     assert_false(hit("leaf"));
-    assert_false(hit("role>3"));
+    assert_true(hit("rail=200%..4"));
+    assert_true(hit("rail=200..400%"));
+    assert_true(hit("tier=spine"));
+    assert_true(hit("tier>=leaf tier<core"));
+    assert_false(hit("tier=leaf|core"));
+    assert_true(hit("held=5%..15%"));
+    assert_true(hit("held>0.05"));
+    assert_true(hit("held=5..15%"));
+    assert_false(hit("held>15%"));
+    assert_true(hit("role=l*f"));
+}
+
+// What would silently select nothing.
+static void test_values(void **state)
+{
+    refused("role=leef", "role is never \"leef\"; it is one of: unknown, host,");
+    refused("role=leaf|leef", "leef");
+    refused("role!=leef", "leef");
+    refused("role>3", "never \"3\"");
+    refused("rail=three", "rail is a number, never \"three\"");
+    refused("tier=foot", "tier is a number or one of: leaf, spine, core");
+    refused("held>5", "held is a share, from 0 to 1: write 5% for a percentage");
+    refused("held=5..10", "write 5%..10% for a percentage");
+    assert_true(hit("held<=1"));
+    assert_true(hit("role!=none rail!=none"));
+    assert_true(hit("rail=*")); // any
+    assert_true(hit("name=anything or role=leaf"));
+}
+
+static bool is_leaf(void *arg, const char *word)
+{
+    (void)arg;
+    return strcmp(word, "it") == 0;
+}
+
+static void no_value(void *arg, unsigned i, struct focus_value *ret)
+{
+    (void)arg;
+    (void)i;
+    (void)ret;
+}
+
+// The caller may know better what a bare name means.
+static void test_names(void **state)
+{
+    struct err e = {0};
+    struct focus *f = focus_of("it|that or not (other it)", fields, "name guid", &e);
+    unsigned n = 0;
+    assert_non_null(f);
+    assert_true(focus_match_named(f, no_value, is_leaf, NULL));
+    while (focus_bare(f, n) != NULL)
+        n++;
+    assert_int_equal(n, 4);
+    focus_free(f);
+    f = focus_of("that", fields, "name guid", &e);
+    assert_false(focus_match_named(f, no_value, is_leaf, NULL));
+    focus_free(f);
 }
 
 static void test_logic(void **state)
@@ -160,11 +218,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_atoms),  cmocka_unit_test(test_logic),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_limits), cmocka_unit_test(test_random),
+        cmocka_unit_test(test_limits), cmocka_unit_test(test_random), cmocka_unit_test(test_values),
+        cmocka_unit_test(test_names),
     };
     item = json_loads(
         "{\"name\": \"leaf-r1-03\", \"role\": \"leaf\", \"rail\": 3, \"peer\": null, \"gbps\": 400.0, "
-        "\"ok\": true, \"guid\": \"0x0001\"}",
+        "\"ok\": true, \"tier\": 1, \"held\": 0.125, \"guid\": \"0x0001\"}",
         0, NULL);
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     json_decref(item);
