@@ -432,6 +432,11 @@ RIG(acts_and_gives_back)
     run(x, 2 * MIN);
     assert_true(x->drained[3] && x->drains == 1);
     assert_int_equal(told(x, "link-isolated"), 1);
+    const char *data = x->told[x->num_told - 1].data; // its evidence
+    assert_non_null(strstr(data, "\"rule\":\"L06\""));
+    assert_non_null(strstr(data, "\"reason\":\"9 post-FEC symbol errors within 12 min at "));
+    assert_non_null(strstr(data, "\"by\":\"weft\""));
+    assert_non_null(strstr(data, "/4\""));
     const struct isolate_item *it = item(x, 3);
     assert_true(it->isolated && it->verdict == ISOLATE_ALREADY && !it->clean);
     assert_string_equal(it->by, "weft");
@@ -629,6 +634,11 @@ RIG(exclusions)
     const struct isolate_exclusion *list;
     assert_int_equal(isolate_exclusions(x->i, &list), 1);
     assert_string_equal(list[0].reason, "test run ");
+    struct isolate_item it; // its end holds also before anybody looks
+    assert_true(isolate_check(x->i, x->b.h, &x->b.t, leaf(0), 4, z.until_wall_ns - S, &it));
+    assert_int_equal(it.verdict, ISOLATE_EXCLUDED);
+    assert_true(isolate_check(x->i, x->b.h, &x->b.t, leaf(0), 4, z.until_wall_ns, &it));
+    assert_int_equal(it.verdict, ISOLATE_YES);
     run(x, HOUR); // it ends
     assert_int_equal(isolate_exclusions(x->i, &list), 0);
     assert_int_equal(told(x, "isolation-included"), 1); // its end is told
