@@ -83,7 +83,7 @@ void wire_watch_look(struct wire_watch *w)
     struct sm_peer peer[SM_PEERS_MAX];
     struct alarm_sm sm[SM_PEERS_MAX];
     uint64_t known[KNOWN_SMS_MAX];
-    char db_text[300] = "";
+    char db_text[300] = "", db_anew[600];
     struct alarm_look l = {.sm = sm, .known_sms = known};
     if (w == NULL)
         return;
@@ -98,6 +98,9 @@ void wire_watch_look(struct wire_watch *w)
     if (w->env.db != NULL)
         l.db_status = db_health(w->env.db, db_text, sizeof(db_text));
     l.db_text = db_text;
+    int64_t anew = w->env.db != NULL ? db_written_anew(w->env.db, db_anew, sizeof(db_anew)) : 0;
+    if (anew != 0 && mono_now().ns - anew < 3600 * MONO_S)
+        l.db_anew = db_anew;
     alarm_watch_look(w->watch, &l, loop_now(w->env.loop).ns, wall_of(w));
 }
 

@@ -163,6 +163,11 @@ long db_event_query(struct db *db, const struct db_event_query *q,
 // the newest million rows are kept.
 void db_event_prune(struct db *db, int64_t before_wall_ns);
 
+// meta.db that is deleted, moved away or replaced while it is open is noticed before the next write, after
+// five seconds at most: what is open is written in its place again, what stood there is kept as
+// meta.db.replaced-<time>; nothing is durable, and db_health() says so, before that has been done. When that
+// was last (monotonic; 0: never), and what of it is to be told.
+int64_t db_written_anew(const struct db *db, char *text, size_t size);
 // 0 when the last write succeeded, else the negative errno of the failure that lasts (disk full, I/O error).
 int db_health(const struct db *db, char *text, size_t size);
 // For tests and before an orderly exit: blocks until everything queued is durable or was tried in vain;

@@ -2,7 +2,7 @@
 // For db/ only. File map: open.c (directory, lock, damage, connections), schema.c (migrations), sql.c (small
 // SQLite helpers), request.c (LIDs and blobs: the loop's side and their SQL), group.c (the same for multicast
 // groups), alarm.c (alarms and silences), event.c (ring, rows, queries), writer.c (the writer thread),
-// backlog.c (what could not be written yet).
+// backlog.c (what could not be written yet), moved.c (meta.db that was taken away).
 //
 // Who may touch what: each field of struct db is marked [loop], [writer] or [mu]. [init] is set at open and
 // never changes while the thread runs.
@@ -34,6 +34,7 @@ enum {
     DB_PRUNE_CHUNK = 2000,         // rows deleted by one transaction: a LID never waits for a big delete
     DB_EVENT_DELAY_NS = 500000000, // an event's row waits for company at most this long
 };
+#define DB_LOOK_NS 5000000000LL  // between looks whether meta.db is still there
 #define DB_RETRY_NS 1000000000LL // between attempts while writing fails
 
 #define DB_LID_MAX 0xbfff
@@ -124,6 +125,10 @@ enum db_stmt {
     DB_ST_N,
 };
 
+struct db_place {      // of a file
+    uint64_t dev, ino; // ino 0: it is not there
+};
+
 struct db {
     struct loop *loop;         // [init]
     char *dir, *path;          // [init]
@@ -156,6 +161,14 @@ struct db {
     uint64_t note_lost_events, note_lost_requests; // [mu]
     struct db_ring ring;
     struct db_prune prune[2]; // [mu] by time, by number of rows
+
+    // moved.c
+    struct db_place at, wal_at, copy_at; // [writer] of what is open; of a copy that was put in its place
+    char gone[80], kept_as[300];         // [writer] what is wrong; where the file that stood there is now
+    int64_t look_ns;                     // [mu] when to look next
+    bool reopen, note_anew;              // [mu] the loop's connection is to the old file
+    int64_t anew_ns;                     // [mu]
+    char anew_text[600];                 // [mu]
 
     struct db_req_list kept; // [writer] taken from the queue; failed ones stay
     char fail_text[300];     // [writer] of the failure just seen
@@ -219,6 +232,19 @@ void db_event_release_ids(struct db *db); // [writer] gives back what was reserv
 void db_set_health(struct db *db, int err); // with mu held; fail_text belongs to err
 int db_writer_start(struct db *db, struct err *e);
 void db_writer_stop(struct db *db); // writes what is queued, joins
+
+// open.c
+int db_take_lock(struct db *db, struct err *e); // also anew, where somebody has taken the file away
+void db_sync_dir(const char *dir);
+char *db_free_name(const struct db *db, const char *what); // of a file to be set aside
+int db_connect(const char *path, bool exclusive, sqlite3 **ret);
+int db_quick_check(sqlite3 *c, char *why, size_t size);
+
+// moved.c
+void db_moved_begin(struct db *db); // at open
+int db_moved_look(
+    struct db *db); // [writer] before a round: negative errno, with fail_text: nothing may be written
+void db_moved_reopen(struct db *db); // [loop] before a read
 
 // backlog.c
 void db_backlog_compact(struct db_req_list *kept);

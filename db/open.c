@@ -50,10 +50,10 @@ static int locked_by_other(int fd, const char *dir, struct err *e)
                    pid[0] ? pid : "unknown");
 }
 
-static int take_lock(struct db *db, struct err *e)
+int db_take_lock(struct db *db, struct err *e)
 {
     char *path = xasprintf("%s/weftd.lock", db->dir);
-    int rc = 0;
+    int rc = 0, had = db->lock_fd;
     db->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (db->lock_fd < 0)
         rc = err_set(e, -errno, path,
@@ -64,8 +64,14 @@ static int take_lock(struct db *db, struct err *e)
         rc = errno == EWOULDBLOCK ? locked_by_other(db->lock_fd, db->dir, e)
                                   : err_set(e, -errno, path, "cannot lock: %s", strerror(errno));
     free(path);
-    if (rc)
+    if (rc) {
+        if (db->lock_fd >= 0 && had >= 0)
+            close(db->lock_fd);
+        db->lock_fd = had >= 0 ? had : db->lock_fd;
         return rc;
+    }
+    if (had >= 0)
+        close(had);
     char pid[32];
     int n = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     // Only information for the second one: the lock holds also when the disk is too full for it.
@@ -78,7 +84,7 @@ static int take_lock(struct db *db, struct err *e)
 
 static const char *const suffix[] = {"", "-wal", "-shm"};
 
-static void sync_dir(const char *dir)
+void db_sync_dir(const char *dir)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
@@ -88,24 +94,24 @@ static void sync_dir(const char *dir)
     }
 }
 
-static char *free_name(const struct db *db)
+char *db_free_name(const struct db *db, const char *what)
 {
     char when[32];
     time_t now = (time_t)(wall_now_ns() / MONO_S);
     struct tm tm;
     struct stat st;
     strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
-    char *name = xasprintf("%s.damaged-%s", db->path, when);
+    char *name = xasprintf("%s.%s-%s", db->path, what, when);
     for (int i = 1; lstat(name, &st) == 0; i++) {
         free(name);
-        name = xasprintf("%s.damaged-%s.%d", db->path, when, i);
+        name = xasprintf("%s.%s-%s.%d", db->path, what, when, i);
     }
     return name;
 }
 
 static int set_aside(struct db *db, const char *why, struct db_open_report *rep, struct err *e)
 {
-    char *name = free_name(db);
+    char *name = db_free_name(db, "damaged");
     int rc = 0;
     for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]) && !rc; i++) {
         char *from = xasprintf("%s%s", db->path, suffix[i]), *to = xasprintf("%s%s", name, suffix[i]);
@@ -116,7 +122,7 @@ static int set_aside(struct db *db, const char *why, struct db_open_report *rep,
         free(to);
     }
     if (!rc) {
-        sync_dir(db->dir);
+        db_sync_dir(db->dir);
         rep->set_aside = true;
         snprintf(rep->set_aside_as, sizeof(rep->set_aside_as), "%s", name);
         log_error("db-set-aside",
@@ -134,7 +140,7 @@ static const char pragmas[] =
     "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;"
     "PRAGMA journal_size_limit = 16777216;";
 
-static int connect_to(const char *path, bool exclusive, sqlite3 **ret)
+int db_connect(const char *path, bool exclusive, sqlite3 **ret)
 {
     int rc = sqlite3_open_v2(path, ret, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
@@ -162,7 +168,7 @@ static int look(sqlite3 *c, struct found *f)
     return rc ? rc : db_get_int(c, "SELECT count(*) FROM sqlite_schema", &f->objects);
 }
 
-static int quick_check(sqlite3 *c, char *why, size_t size)
+int db_quick_check(sqlite3 *c, char *why, size_t size)
 {
     sqlite3_stmt *st;
     int rc = sqlite3_prepare_v2(c, "PRAGMA quick_check(1)", -1, &st, NULL);
@@ -210,7 +216,7 @@ static enum verdict judge(struct db *db, struct found *f, char *why, size_t size
 {
     enum verdict v = sql_verdict(db, look(db->w, f), "read", why, size, e);
     if (v == GOOD)
-        v = sql_verdict(db, quick_check(db->w, why, size), "check", why, size, e);
+        v = sql_verdict(db, db_quick_check(db->w, why, size), "check", why, size, e);
     if (v != GOOD)
         return v;
     if (f->objects && f->application != DB_APPLICATION_ID) {
@@ -295,13 +301,13 @@ static enum verdict try_open(struct db *db, bool exclusive, struct db_open_repor
     why[0] = 0;
     enum verdict v = check_file(db, why, size, e);
     if (v == GOOD)
-        v = sql_verdict(db, connect_to(db->path, exclusive, &db->w), "open", why, size, e);
+        v = sql_verdict(db, db_connect(db->path, exclusive, &db->w), "open", why, size, e);
     if (v == GOOD)
         v = judge(db, &f, why, size, e);
     if (v == GOOD)
         v = use_schema(db, &f, rep, why, size, e);
     if (v == GOOD && !exclusive) {
-        int rc = connect_to(db->path, false, &db->r);
+        int rc = db_connect(db->path, false, &db->r);
         if (!rc)
             rc = db_exec(db->r, "PRAGMA query_only = ON; SELECT count(*) FROM sqlite_schema");
         if (rc) {
@@ -407,11 +413,13 @@ struct db *db_open(struct loop *l, const char *dir, struct db_open_report *ret, 
     int write_error = 0;
     int rc = make_dir(dir, e);
     if (!rc)
-        rc = take_lock(db, e);
+        rc = db_take_lock(db, e);
     if (!rc)
         rc = open_file(db, &rep, e);
     if (!rc)
         rc = db_ring_open(db, rep.set_aside, &write_error, e);
+    if (!rc)
+        db_moved_begin(db);
     if (!rc && write_error) {
         pthread_mutex_lock(&db->mu);
         db_set_health(db, write_error);

@@ -82,14 +82,25 @@ static void log_notes(struct db *db)
 {
     char text[sizeof(db->health_text)];
     pthread_mutex_lock(&db->mu);
-    bool failed = db->note_failed, recovered = db->note_recovered;
+    bool failed = db->note_failed, recovered = db->note_recovered, anew = db->note_anew;
+    char anew_text[sizeof(db->anew_text)];
     unsigned long long events = db->note_lost_events, requests = db->note_lost_requests;
     memcpy(text, db->health_text, sizeof(text));
-    db->note_failed = db->note_recovered = false;
+    memcpy(anew_text, db->anew_text, sizeof(anew_text));
+    db->note_failed = db->note_recovered = db->note_anew = false;
     db->note_lost_events = db->note_lost_requests = 0;
     pthread_mutex_unlock(&db->mu);
     if (failed)
         log_error("db-write-failed", "path=%s reason=\"%s\"", db->path, text);
+    if (anew) {
+        log_error("db-written-anew", "path=%s text=\"%s\"", db->path, anew_text);
+        if (!db->closing)
+            db_event_add(db, &(struct db_event){.wall_ns = wall_now_ns(),
+                                                .kind = "database-written-anew",
+                                                .severity = "error",
+                                                .subject = "meta.db",
+                                                .text = anew_text});
+    }
     if (events || requests)
         log_error("db-write-lost", "path=%s events=%llu requests=%llu", db->path, events, requests);
     if (recovered)

@@ -193,6 +193,8 @@ void db_read_lock(struct db *db)
 {
     if (db->shared)
         pthread_mutex_lock(&db->conn_mu);
+    else
+        db_moved_reopen(db);
 }
 
 void db_read_unlock(struct db *db)

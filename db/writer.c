@@ -4,7 +4,7 @@
 // retention. While writing fails it makes a round every second, and at once for each request whose caller
 // waits: the caller learns the status, the request itself is kept and tried again before anything later of
 // its class. Classes (LIDs, blobs, alarms) do not wait for each other then: a blob too big for what is left
-// of the disk must not stop the LIDs.
+// of the disk must not stop the LIDs. Each round begins with a look whether meta.db is still there (moved.c).
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,9 +83,10 @@ static void fail_now(struct db *db, int err)
     pthread_mutex_unlock(&db->mu);
 }
 
-static int write_requests(struct db *db)
+// gone: why nothing may be written at all; 0.
+static int write_requests(struct db *db, int gone)
 {
-    int failed[CLASS_N] = {0};
+    int failed[CLASS_N] = {gone, gone, gone};
     size_t limit = DB_BATCH_MAX;
     struct db_req **at = &db->kept.head;
     while (*at) {
@@ -160,16 +161,16 @@ static bool events_due(const struct db *db, int64_t now)
 // When to start a round: now, or at *ret_ns. With mu held.
 static bool due(const struct db *db, int64_t now, int64_t *ret_ns)
 {
-    *ret_ns = INT64_MAX;
-    if (db->stop || db->flush_asked != db->flush_done)
+    *ret_ns = db->look_ns;
+    if (db->stop || db->flush_asked != db->flush_done || now >= db->look_ns)
         return true;
     if (db->health) {
-        *ret_ns = db->retry_ns;
+        *ret_ns = db->retry_ns < *ret_ns ? db->retry_ns : *ret_ns;
         return db->poke || now >= db->retry_ns;
     }
     if (db->queue.n || prune_active(db) || events_due(db, now))
         return true;
-    if (db_ring_pending(db))
+    if (db_ring_pending(db) && db->ring.due_ns < *ret_ns)
         *ret_ns = db->ring.due_ns;
     return false;
 }
@@ -178,12 +179,8 @@ static void wait_for_work(struct db *db)
 {
     int64_t at;
     while (!due(db, mono_now().ns, &at)) {
-        if (at == INT64_MAX) {
-            pthread_cond_wait(&db->wake, &db->mu);
-        } else {
-            struct timespec ts = {.tv_sec = at / MONO_S, .tv_nsec = at % MONO_S};
-            pthread_cond_timedwait(&db->wake, &db->mu, &ts);
-        }
+        struct timespec ts = {.tv_sec = at / MONO_S, .tv_nsec = at % MONO_S};
+        pthread_cond_timedwait(&db->wake, &db->mu, &ts);
     }
 }
 
@@ -230,7 +227,12 @@ static int prune(struct db *db)
 
 static int do_round(struct db *db, const struct round *r)
 {
-    int err = write_requests(db);
+    int gone = db_moved_look(db);
+    if (gone)
+        fail_now(db, gone);
+    int err = write_requests(db, gone);
+    if (gone)
+        return gone;
     int events = r->events ? write_events(db) : 0;
     if (!err)
         err = events;
@@ -248,6 +250,7 @@ static void *writer_main(void *arg)
         struct round r = {db->flush_asked, db->stop, retry || events_due(db, mono_now().ns)};
         take_queue(db);
         db->poke = false;
+        db->look_ns = mono_now().ns + DB_LOOK_NS;
         pthread_mutex_unlock(&db->mu);
         int err = do_round(db, &r);
         pthread_mutex_lock(&db->mu);

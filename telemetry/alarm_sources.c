@@ -391,6 +391,17 @@ static void look_at_weft(struct alarm_watch *w, const struct alarm_look *l, int6
     }
     w->clock = clock;
     w->clock_known = true;
+    if (l->db_anew)
+        alarm_raise(w->a,
+                    &(struct alarm_report){.fabric = w->fabric,
+                                           .rule = "W02",
+                                           .subject = "database-written-anew",
+                                           .severity = ALARM_MAJOR,
+                                           .place = "weft",
+                                           .reason = l->db_anew,
+                                           .advice = "find out who takes files out of state_dir; what stood "
+                                                     "in place of meta.db is kept beside it",
+                                           .source = ALARM_BY_WATCH});
     if (l->db_status == 0)
         return;
     snprintf(reason, sizeof(reason), "the database cannot be written: %s", l->db_text ? l->db_text : "");

@@ -250,6 +250,11 @@ static void weft_itself(void **state)
     look(f, 10 * S);
     assert_non_null(strstr(find(f, "W02", "database")->reason, "the disk is full"));
     f->l.db_status = 0;
+    f->l.db_anew = "meta.db has been deleted while weftd ran";
+    look(f, 10 * S);
+    assert_non_null(find(f, "W02", "database-written-anew"));
+    assert_string_equal(find(f, "W02", "database-written-anew")->reason, f->l.db_anew);
+    f->l.db_anew = NULL;
     look(f, 10 * S);
     assert_null(find(f, "W02", ""));
     look(f, 15 * MIN);
