@@ -323,3 +323,102 @@ def test_the_disk_is_full_while_counters_are_kept(tmp_path):
         log = d.log.read_text()
         assert log.count(" series-write-failed ") == 1 and log.count(" series-write-recovered ") == 1, log
         assert " 0 damaged" in ok(d.weft("db", "check"))
+
+
+# --- files of a newer weftd ---
+
+
+def schema(path, version=None):
+    db = sqlite3.connect(path)
+    try:
+        was = db.execute("PRAGMA user_version").fetchone()[0]
+        if version is not None:
+            db.execute(f"PRAGMA user_version = {version}")
+            db.commit()
+        return was
+    finally:
+        db.close()
+
+
+def test_history_of_a_newer_weftd():
+    """It is left as it is and said; counters, alarms and the API go on; what this weftd knows again is taken up."""
+    with Daemon(simulate=FABRIC, args=FAST) as d:
+        d.up()
+        sweeps(d, 4)
+        kept = len(history(d, a_port(d)))
+        assert kept >= 3 and d.stop() == 0
+        path, = store(d).glob("raw-*.db")
+        own_version = schema(path, 99)
+        before = path.read_bytes()
+        d.start()
+        d.up()
+        not_kept(d, "schema version 99, this weftd knows up to")
+        assert path.read_bytes() == before and len(list(store(d).glob("raw-*"))) == 1
+        schema(path, own_version)
+        assert len(begins(d)) > kept
+        assert " 0 damaged" in ok(d.weft("db", "check"))
+
+
+def test_a_database_of_a_newer_weftd():
+    """weftd does not run on it, says why in one line, and changes nothing."""
+    with Daemon(simulate=FABRIC, args=FAST) as d:
+        d.up()
+        assert d.stop() == 0
+        path = d.dir / "state/meta.db"
+        schema(path, 999)
+        before = path.read_bytes()
+        r = subprocess.run(d.command, capture_output=True, text=True, timeout=60, env=d.env, check=False)
+        assert r.returncode == 1 and r.stdout == ""
+        assert r.stderr.count("\n") == 1 and "schema version 999" in r.stderr and "a newer weftd wrote it" in r.stderr, r.stderr
+        assert path.read_bytes() == before
+
+
+# --- absurd questions ---
+
+
+@pytest.fixture(scope="module")
+def idle():
+    with Daemon(simulate=FABRIC, args=FAST) as daemon:
+        daemon.up()
+        sweeps(daemon, 6)
+        yield daemon
+
+
+LARGE = "take a longer step"
+ABSURD = [  # of history, what is said; None: an answer
+    ("from=2h&to=3h", '"from" is not before "to"'), ("from=1h&to=1h", '"from" is not before "to"'), ("to=1970-01-01T00:00:00Z&from=0", "the time is empty"),
+    ("from=9999-01-01T00:00:00Z", '"from" must be a time'), ("to=9999-12-31T23:59:59Z", '"to" must be a time'), ("from=0001-01-01T00:00:00Z", '"from" must be a time'),
+    ("from=-1", '"from" must be'), ("from=99999999999999999999d", '"from" must be'), ("from=1e300", '"from" must be'), ("from=nan", '"from" must be'), ("from=%00", "control character"),
+    ("from=0", None), ("from=1970-01-01T00:00:00Z", None), ("from=3650d", None), ("step=0", None), ("step=-1s", '"step" must be'), ("step=1ns", '"step" must be'),
+    ("step=99999999999999999d", '"step" must be'), ("step=3650d", None), ("from=366d&step=1s", LARGE), ("from=3650d&step=0", LARGE), ("counter=all&from=366d&step=1m", LARGE),
+]
+
+
+@pytest.mark.parametrize("query, said", ABSURD)
+def test_absurd_questions(idle, query, said):
+    """A bounded answer, or a refusal that says what would do; at once."""
+    began = time.monotonic()
+    status, answer = idle.request("GET", f"/fabrics/default/counters/history?port={a_port(idle)}&{query}")
+    if said is None:
+        assert status == 200 and len(answer["items"]) <= 20_000, answer
+    else:
+        assert status == 400 and said in answer["detail"] and len(answer["detail"]) < 500, answer
+    assert time.monotonic() - began < SOON
+
+
+@pytest.mark.parametrize("query, said", [("by=switch&from=366d&step=1s", LARGE), ("by=tier&from=3650d&step=0", LARGE),
+                                         ("by=rail&from=366d&step=10s", "that would read about")])
+def test_absurd_questions_of_groups(idle, query, said):
+    status, answer = idle.request("GET", f"/fabrics/default/counters/history?{query}")
+    assert status == 400 and said in answer["detail"], answer
+
+
+@pytest.mark.parametrize("words, said", [
+    (("--since", "9999-01-01T00:00:00Z"), "is no time"), (("--since", "-2h"), "is no time"), (("--since", "2h", "--until", "3h"), '"from" is not before "to"'),
+    (("--since", "2h", "--step", "-5s"), "must be a time such as"), (("--since", "366d", "--step", "1s"), LARGE), (("--since", "99999999999999d"), "is no time"),
+    (("--since", "100000d"), None), (("--since", "2h", "--step", "0"), None),
+])
+def test_absurd_questions_at_the_command_line(idle, words, said):
+    r = idle.weft("counters", a_port(idle), *words)
+    assert (r.rc, said or "") == (2, said) if said else r.rc == 0, r
+    assert said is None or (said in r.err and r.out == ""), r
