@@ -11,11 +11,34 @@
 
 #define OLD HEALTH_HOUR // from then on the age is said
 
+// What stood before a restart, and neither end has been read since: not over at once, the file is read later
+// than the first sweep, nor as long as it says nothing of them.
+static void hold_unread(const struct health *h, const struct health_link *l, enum health_rule_index r,
+                        struct health_finding *f)
+{
+    bool unread = false;
+    for (int e = 0; e < 2; e++) {
+        const struct health_port *p = l->slot[e] != TELE_SLOT_NONE ? &h->port[l->slot[e]] : NULL;
+        if (p && (r == RULE_L16 ? p->hot_at : p->optics_at) != 0)
+            return;
+        unread |= p && p->module_unread;
+    }
+    if (l->verdict[r].level >= 0 && (unread || l->verdict[r].untold))
+        health_bad(f, l->verdict[r].level, h->now);
+}
+
+void health_module_unread(struct health *h, uint32_t slot)
+{
+    if (slot < h->num)
+        h->port[slot].module_unread = true;
+}
+
 // --- temperature ---
 
 void hot_judge(struct health *h, struct health_link *l, struct health_finding *f)
 {
     const struct health_rule *rule = &health_rules[RULE_L16];
+    hold_unread(h, l, RULE_L16, f);
     for (int e = 0; e < 2; e++) {
         uint32_t slot = l->slot[e];
         const struct health_port *p = slot != TELE_SLOT_NONE ? &h->port[slot] : NULL;
@@ -56,6 +79,7 @@ void health_module(struct health *h, uint32_t slot, double celsius, int64_t at)
     int64_t unit = at / (10 * HEALTH_MIN);
     if (isnan(celsius) || celsius < -200 || celsius > 1000) {
         p->hot_at = 0;
+        p->module_unread = false;
         for (int i = 0; i < 7; i++)
             p->coldest[i] = INT16_MIN;
         return;
@@ -101,6 +125,7 @@ static void optics_text(const struct health *h, uint32_t slot, const struct tele
 
 void optics_judge(struct health *h, struct health_link *l, struct health_finding *f)
 {
+    hold_unread(h, l, RULE_L17, f);
     for (int e = 0; e < 2; e++) {
         uint32_t slot = l->slot[e];
         const struct health_port *p = slot != TELE_SLOT_NONE ? &h->port[slot] : NULL;
@@ -124,6 +149,7 @@ void health_optics(struct health *h, uint32_t slot, const struct tele_optics *o,
     struct health_port *p = &h->port[slot];
     at = at > 0 ? at : 1;
     if (o == NULL) {
+        p->module_unread = false;
         p->optics_at = p->optics_bad_at = 0;
         return;
     }

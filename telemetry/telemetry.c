@@ -510,18 +510,16 @@ static void tell_module(struct tele *t, uint32_t slot, int64_t now)
 {
     const struct tele_module *m = tele_module(t, slot);
     struct tele_optics optics;
-    if (m == NULL && t->modules != NULL) // ibdiagnet could not read it: that is not well again
-        return;
-    if (m == NULL) {
+    int64_t age = m != NULL ? tele_modules_age(t, m->taken_ns) : 0;
+    if (t->modules == NULL) {
         health_module(t->health, slot, NAN, now);
         health_optics(t->health, slot, NULL, now);
-        return;
+    } else if (m == NULL || age > TELE_MODULES_OLD_NS) { // not read: that is not well again
+        health_module_unread(t->health, slot);
+    } else {
+        health_module(t->health, slot, m->celsius, now - age);
+        health_optics(t->health, slot, tele_module_optics(m, &optics) ? &optics : NULL, now - age);
     }
-    int64_t age = tele_modules_age(t, m->taken_ns);
-    if (age > TELE_MODULES_OLD_NS)
-        return;
-    health_module(t->health, slot, m->celsius, now - age);
-    health_optics(t->health, slot, tele_module_optics(m, &optics) ? &optics : NULL, now - age);
 }
 
 // A node of the snapshot, or of what is meant to be there; NULL.

@@ -182,6 +182,57 @@ EACH_CLOCK(errors_meanwhile_count_once, 400000)
     assert_int_equal(view(b, 0).state, HEALTH_HEALTHY);
 }
 
+// Modules are read seldom: what stands is not over because its file says nothing yet, or says nothing any more.
+EACH_CLOCK(a_module_unread_since, 400000)
+{
+    static const struct tele_optics well = {0}, broken = {.fault = true};
+    told_up(b);
+    pass(b, 20 * MIN);
+    health_optics(b->h, 3, &broken, b->now);
+    health_module(b->h, 0, 85, b->now);
+    tick(b);
+    assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
+    assert_true(stands(b, "L16") >= 0);
+    restart(b, 5 * MIN, clock);
+    for (uint32_t s = 0; s < b->t.num; s++) {
+        health_module(b->h, s, NAN, b->now); // the file has not been read yet
+        health_optics(b->h, s, NULL, b->now);
+    }
+    for (uint32_t s = 0; s < b->t.num; s++)
+        health_module_unread(b->h, s);
+    health_module_unread(b->h, 99);
+    pass(b, 30 * HOUR);
+    assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
+    assert_true(stands(b, "L16") >= 0);
+    health_optics(b->h, 3, &well, b->now);
+    health_module(b->h, 0, 50, b->now);
+    tick(b);
+    assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
+    pass(b, 15 * MIN);
+    health_optics(b->h, 3, &well, b->now);
+    health_module(b->h, 0, 50, b->now);
+    tick(b);
+    assert_int_equal(stands(b, "L17"), -1);
+    assert_int_equal(stands(b, "L16"), -1);
+}
+
+EACH_CLOCK(no_modules_since, 400000)
+{
+    static const struct tele_optics broken = {.fault = true};
+    told_up(b);
+    pass(b, 20 * MIN);
+    health_optics(b->h, 3, &broken, b->now);
+    tick(b);
+    restart(b, 2 * HOUR, clock);
+    pass(b, 9 * MIN);
+    health_module_unread(b->h, 3);
+    pass(b, 20 * MIN);
+    assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
+    health_optics(b->h, 3, NULL, b->now); // its files are not given any more
+    pass(b, 20 * MIN);
+    assert_int_equal(stands(b, "L17"), -1);
+}
+
 EACH_CLOCK(what_stands_goes_on, 400000)
 {
     char before[300];
@@ -418,6 +469,8 @@ int main(void)
         cmocka_unit_test(healthy_stays_healthy),
         cmocka_unit_test(cleared_meanwhile),
         cmocka_unit_test(errors_meanwhile_count_once),
+        cmocka_unit_test(a_module_unread_since),
+        cmocka_unit_test(no_modules_since),
         cmocka_unit_test(what_stands_goes_on),
         cmocka_unit_test(clears_when_it_was_read),
         cmocka_unit_test(lost_counts_hold_what_stands),
