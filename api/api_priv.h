@@ -85,7 +85,6 @@ struct view { // what one fabric shows
         *names; // simulated fabrics: the largest generation so far, so that a dead node has a name
     struct quality *quality;       // figures of the tables in force; render_quality.c; NULL: none yet
     struct metrics_names *metrics; // names and labels of /metrics; metrics.c; NULL: none yet
-    struct links_count *links;     // by how they are; telemetry.c; NULL: not counted yet
     int64_t change_began;          // of the sweep whose change is told in words
     char change[400];
 };

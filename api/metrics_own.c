@@ -354,12 +354,10 @@ static void links(struct own *o)
     gauge(o, "weft_link_states", "Links by state of health");
     EACH_FABRIC(o, f)
     {
-        struct health *h = f->tele != NULL ? tele_health(f->tele) : NULL;
-        const struct tele_table *t = f->tele != NULL ? tele_table(f->tele) : NULL;
         struct health_count c;
-        if (h == NULL || t == NULL)
+        if (f->tele == NULL)
             continue;
-        health_count(h, t, &c);
+        tele_links(f->tele, &c);
         for (unsigned s = 0; s <= HEALTH_DOWN; s++) {
             of_fabric(o, f);
             label(o, "state", health_state_name((enum health_state)s));

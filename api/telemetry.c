@@ -151,27 +151,6 @@ static void fill_isolation(const struct view *v, struct telemetry_row *row)
     row->isolation_cap = n.cap;
 }
 
-// Links by how they are, counted once a sweep.
-struct links_count {
-    const struct tele *tele;
-    uint64_t sweeps;
-    struct health_count n;
-};
-
-static void count_links(const struct tele_view *w, struct health_count *ret)
-{
-    struct links_count *c = w->v->links;
-    if (tele_health(w->tele) == NULL)
-        return;
-    if (c == NULL)
-        c = w->v->links = xcalloc(1, sizeof(*c));
-    if (c->tele != w->tele || c->sweeps != w->st.sweeps) {
-        *c = (struct links_count){.tele = w->tele, .sweeps = w->st.sweeps};
-        health_count(tele_health(w->tele), w->t, &c->n);
-    }
-    *ret = c->n;
-}
-
 const struct telemetry_row *telemetry_fill(struct api *a, struct view *v)
 {
     const struct congest_tree *const *tree;
@@ -186,7 +165,7 @@ const struct telemetry_row *telemetry_fill(struct api *a, struct view *v)
     const struct congest *c = tele_congest(w.tele);
     if (c != NULL)
         congest_totals(c, &totals);
-    count_links(&w, &links);
+    tele_links(w.tele, &links);
     *row = (struct telemetry_row){.sweeps = (int64_t)w.st.sweeps,
                                   .late = (int64_t)w.st.late,
                                   .last_sweep = w.st.last_wall_ns,

@@ -32,7 +32,6 @@ void view_done(struct view *v)
     forget(v);
     fabric_unref(v->names);
     quality_done(v);
-    free(v->links);
     metrics_view_done(v);
 }
 

@@ -93,8 +93,7 @@ static void fill_block(struct series_frame *f, uint32_t block, const uint64_t *f
 }
 
 // Column by column within each block: what coding wants, and columns that nobody has cost nothing.
-static void fill_frame(struct series_frame *f, const uint64_t *value, const uint64_t *have, uint32_t num,
-                       unsigned columns)
+static void begin_frame(struct series_frame *f, const uint64_t *have, uint32_t num, unsigned columns)
 {
     uint64_t any = 0, valid = columns >= 64 ? UINT64_MAX : ((uint64_t)1 << columns) - 1;
     struct series_sample *m = &f->s;
@@ -113,11 +112,14 @@ static void fill_frame(struct series_frame *f, const uint64_t *value, const uint
     size_t n = (size_t)m->blocks * m->columns;
     f->value = reserve(f->value, &f->value_cap, n * SERIES_BLOCK + 1);
     m->value = reserve(m->value, &f->place_cap, n + 1);
-    for (uint32_t b = 0; b < m->blocks; b++) {
-        uint32_t left = num - b * SERIES_BLOCK;
-        fill_block(f, b, value + (size_t)b * SERIES_BLOCK * columns,
-                   left < SERIES_BLOCK ? left : SERIES_BLOCK, columns);
-    }
+    f->filled = 0;
+}
+
+static void fill_next(struct series_frame *f, const uint64_t *value, unsigned columns)
+{
+    uint32_t b = f->filled++, left = f->s.num - b * SERIES_BLOCK;
+    fill_block(f, b, value + (size_t)b * SERIES_BLOCK * columns, left < SERIES_BLOCK ? left : SERIES_BLOCK,
+               columns);
 }
 
 // After a small step back times go on at half their pace until the clock has caught up: rates of history are
@@ -135,7 +137,7 @@ static int64_t era_time(struct series *s, int64_t at_ms)
     return s->last_ms = at_ms < 1 ? 1 : at_ms;
 }
 
-void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const uint64_t *have, uint32_t num)
+struct series_frame *series_begin(struct series *s, int64_t at_ms, const uint64_t *have, uint32_t num)
 {
     if (num > s->num)
         num = s->num;
@@ -148,7 +150,7 @@ void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const 
     pthread_mutex_unlock(&s->mu);
     if (full) {
         s->next_seq++; // so that nobody takes what comes next for the sweep after the last
-        return;
+        return NULL;
     }
     if (!f)
         f = xcalloc(1, sizeof(*f));
@@ -156,13 +158,46 @@ void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const 
     f->s.seq = s->next_seq++;
     f->known = s->num;
     f->next = NULL;
-    fill_frame(f, value, have, num, s->o.columns);
+    begin_frame(f, have, num, s->o.columns);
+    return f;
+}
+
+static void queue_frame(struct series *s, struct series_frame *f)
+{
     pthread_mutex_lock(&s->mu);
     *s->queue_tail = f;
     s->queue_tail = &f->next;
     s->queued++;
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->mu);
+}
+
+bool series_some(struct series *s, struct series_frame *f, const uint64_t *value, uint32_t blocks)
+{
+    for (; blocks > 0 && f->filled < f->s.blocks; blocks--)
+        fill_next(f, value, s->o.columns);
+    if (f->filled < f->s.blocks)
+        return false;
+    queue_frame(s, f);
+    return true;
+}
+
+void series_drop(struct series *s, struct series_frame *f)
+{
+    if (f == NULL)
+        return;
+    pthread_mutex_lock(&s->mu);
+    s->health.left_out++;
+    f->next = s->spare;
+    s->spare = f;
+    pthread_mutex_unlock(&s->mu);
+}
+
+void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const uint64_t *have, uint32_t num)
+{
+    struct series_frame *f = series_begin(s, at_ms, have, num);
+    if (f)
+        series_some(s, f, value, UINT32_MAX);
 }
 
 int series_flush(struct series *s)

@@ -62,6 +62,14 @@ void series_key(const struct series *s, uint32_t i, uint64_t *ret_guid, uint8_t 
 // step of more than a minute, in a new era: what overlaps is read in the order of writing. Never blocks: while the writer is behind by more than a few sweeps, sweeps
 // are left out and counted.
 void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const uint64_t *have, uint32_t num);
+// The same in parts, since it copies tens of megabytes: have is copied at once, and values at last when
+// series_some() is true; it takes so many blocks of 512 series a call. What a series counts in between may be
+// in it. NULL: the queue is full, the sweep is left out. One at a time, and to its end: either it is queued
+// then, or series_drop() leaves it out.
+struct series_frame;
+struct series_frame *series_begin(struct series *s, int64_t at_ms, const uint64_t *have, uint32_t num);
+bool series_some(struct series *s, struct series_frame *f, const uint64_t *value, uint32_t blocks);
+void series_drop(struct series *s, struct series_frame *f);
 
 struct series_health {
     int status;                // 0, or the negative errno of the failure that lasts: sweeps are left out, or

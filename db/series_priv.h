@@ -218,6 +218,7 @@ struct series_frame { // a sweep on its way from the caller to the writer
     uint32_t known; // series that have numbers
     uint64_t *have, *value;
     size_t have_cap, value_cap, place_cap;
+    uint32_t filled; // blocks
 };
 // A minute or an hour in the making, of what the tier below has written. Its values are the last ones of
 // that tier's chains.

@@ -61,6 +61,7 @@ void congest_free(struct congest *c)
         congest_tree_free(c->tree[i]);
     free(c->tree);
     free(c->in_tree);
+    free(c->feed.seen);
     free(c->vertex);
     free(c->guess);
     free(c->guess_most);
@@ -126,7 +127,7 @@ static void track_room(struct congest *c, uint32_t num)
     c->num = num;
 }
 
-struct seen {
+struct congest_seen {
     float held, xmit, rcv;
 };
 
@@ -142,12 +143,13 @@ static bool fresh(const struct tele_table *t, uint32_t slot, enum tele_counter k
 
 // Both ends tell the used share: what one sends the other receives. The one that tells it of the shorter time
 // is taken; a reading that others were missed before says what was on average.
-static void track_used(struct congest *c, const struct tele_table *t, const struct seen *seen, uint32_t slot)
+static void track_used(struct congest *c, const struct tele_table *t, const struct congest_seen *seen,
+                       uint32_t slot)
 {
     struct congest_track *k = &c->track[slot];
-    uint32_t peer = t->port[slot].peer;
+    uint32_t peer = t->port[slot].peer, num = c->feed.num;
     bool near = fresh(t, slot, TELE_XMIT_DATA, seen[slot].xmit, k->used_at);
-    bool far = peer < t->num && fresh(t, peer, TELE_RCV_DATA, seen[peer].rcv, k->far_at);
+    bool far = peer < num && fresh(t, peer, TELE_RCV_DATA, seen[peer].rcv, k->far_at);
     if (near && far)
         near = tele_interval(t, slot, TELE_XMIT_DATA) <= tele_interval(t, peer, TELE_RCV_DATA) * 3 / 2;
     if (near || far) {
@@ -157,10 +159,11 @@ static void track_used(struct congest *c, const struct tele_table *t, const stru
         age(&k->used_age, &k->num_used, c->o.grace);
     }
     k->used_at = read_at(t, slot, TELE_XMIT_DATA);
-    k->far_at = peer < t->num ? read_at(t, peer, TELE_RCV_DATA) : k->far_at;
+    k->far_at = peer < num ? read_at(t, peer, TELE_RCV_DATA) : k->far_at;
 }
 
-static void track_port(struct congest *c, const struct tele_table *t, const struct seen *seen, uint32_t slot)
+static void track_port(struct congest *c, const struct tele_table *t, const struct congest_seen *seen,
+                       uint32_t slot)
 {
     struct congest_track *k = &c->track[slot];
     int64_t at = read_at(t, slot, TELE_XMIT_WAIT);
@@ -187,30 +190,26 @@ static void track_port(struct congest *c, const struct tele_table *t, const stru
     k->lost_bps = isnan(k->h) ? 0 : k->h * (float)tele_capacity(t, slot);
 }
 
-static void track_all(struct congest *c, const struct tele_table *t)
+static void look(struct congest *c, const struct tele_table *t, uint32_t slot)
 {
-    struct seen *seen = xcalloc(t->num ? t->num : 1, sizeof(*seen));
-    for (uint32_t i = 0; i < t->num; i++) {
-        struct tele_use u;
-        tele_use(t, i, &u);
-        seen[i] = (struct seen){(float)u.held, (float)u.xmit_used, (float)u.rcv_used};
+    struct tele_use u;
+    tele_use(t, slot, &u);
+    c->feed.seen[slot] = (struct congest_seen){(float)u.held, (float)u.xmit_used, (float)u.rcv_used};
+}
+
+static void track(struct congest *c, const struct tele_table *t, uint32_t slot)
+{
+    const struct tele_port *p = &t->port[slot];
+    struct congest_track *k = &c->track[slot];
+    if (!p->up || p->port == ID_NONE) { // what it was says nothing of what it will be
+        *k = (struct congest_track){.held_age = CONGEST_NEVER, .used_age = CONGEST_NEVER, .h = NAN, .u = NAN};
+        return;
     }
-    c->totals = (struct congest_totals){0};
-    for (uint32_t i = 0; i < t->num; i++) {
-        const struct tele_port *p = &t->port[i];
-        struct congest_track *k = &c->track[i];
-        if (!p->up || p->port == ID_NONE) { // what it was says nothing of what it will be
-            *k = (struct congest_track){
-                .held_age = CONGEST_NEVER, .used_age = CONGEST_NEVER, .h = NAN, .u = NAN};
-            continue;
-        }
-        track_port(c, t, seen, i);
-        c->totals.unread += p->unread != TELE_READ;
-        c->totals.held += k->is_held;
-        if (k->is_held)
-            c->totals.lost_bps += k->lost_bps;
-    }
-    free(seen);
+    track_port(c, t, c->feed.seen, slot);
+    c->feed.totals.unread += p->unread != TELE_READ;
+    c->feed.totals.held += k->is_held;
+    if (k->is_held)
+        c->feed.totals.lost_bps += k->lost_bps;
 }
 
 static int by_lost(const void *a, const void *b)
@@ -257,18 +256,25 @@ static void keep_identity(struct congest *c, struct congest_tree **now, uint32_t
     c->num_trees = num;
 }
 
-void congest_feed(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
-                  const struct fabric_groups *groups, int64_t now)
+void congest_feed_begin(struct congest *c, const struct tele_table *t)
 {
     track_room(c, t->num);
-    congest_routes_set(&c->routes, t, tables, groups);
-    track_all(c, t);
-    c->t = t;
-    congest_guess(c);
-    congest_graph_make(c);
-    struct congest_tree **trees;
-    uint32_t n = congest_trees_make(c, &trees);
-    keep_identity(c, trees, n, now);
+    free(c->feed.seen);
+    c->feed = (struct congest_feed){.seen = xcalloc(t->num + 1ul, sizeof(*c->feed.seen)), .num = t->num};
+}
+
+bool congest_feed_ports(struct congest *c, const struct tele_table *t, uint32_t most)
+{
+    struct congest_feed *f = &c->feed;
+    for (; most > 0 && f->looked < f->num; most--)
+        look(c, t, f->looked++);
+    for (; most > 0 && f->tracked < f->num; most--) // both ends were looked at
+        track(c, t, f->tracked++);
+    return f->tracked == f->num;
+}
+
+static void mark_members(struct congest *c)
+{
     memset(c->in_tree, 0, c->num * sizeof(*c->in_tree));
     for (uint32_t i = c->num_trees; i-- > 0;) {
         const struct congest_tree *x = c->tree[i];
@@ -277,7 +283,32 @@ void congest_feed(struct congest *c, const struct tele_table *t, const struct fa
         if (!x->missed)
             c->in_tree[x->root] = x->id;
     }
+}
+
+void congest_feed_end(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
+                      const struct fabric_groups *groups, int64_t now)
+{
+    struct congest_tree **trees;
+    c->totals = c->feed.totals;
+    free(c->feed.seen);
+    c->feed = (struct congest_feed){0};
+    track_room(c, t->num); // slots that came meanwhile
+    congest_routes_set(&c->routes, t, tables, groups);
+    c->t = t;
+    congest_guess(c);
+    congest_graph_make(c);
+    uint32_t n = congest_trees_make(c, &trees);
+    keep_identity(c, trees, n, now);
+    mark_members(c);
     c->t = NULL;
+}
+
+void congest_feed(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
+                  const struct fabric_groups *groups, int64_t now)
+{
+    congest_feed_begin(c, t);
+    congest_feed_ports(c, t, UINT32_MAX);
+    congest_feed_end(c, t, tables, groups, now);
 }
 
 uint32_t congest_trees(const struct congest *c, const struct congest_tree *const **ret)

@@ -71,6 +71,12 @@ void congest_free(struct congest *c);
 // routes known: trees are single ports). now: loop time. table may have holes: ports not read say nothing.
 void congest_feed(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
                   const struct fabric_groups *groups, int64_t now);
+// The same in parts: congest_feed_ports() takes `most` ports' samples and is true when those were all, then
+// congest_feed_end() makes trees of them. Ports may be read and the snapshot change in between.
+void congest_feed_begin(struct congest *c, const struct tele_table *t);
+bool congest_feed_ports(struct congest *c, const struct tele_table *t, uint32_t most);
+void congest_feed_end(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
+                      const struct fabric_groups *groups, int64_t now);
 // Trees of the last feed, most lost bandwidth first; borrowed until the next.
 uint32_t congest_trees(const struct congest *c, const struct congest_tree *const **ret);
 const struct congest_tree *congest_tree_by_id(const struct congest *c, uint64_t id); // NULL

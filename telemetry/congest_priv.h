@@ -114,7 +114,12 @@ struct congest {
     struct congest_routes routes;
     struct congest_track *track;
     uint32_t num;
-    const struct tele_table *t; // during a feed only
+    const struct tele_table *t; // while trees are made
+    struct congest_feed {
+        struct congest_seen *seen; // [num]
+        uint32_t num, looked, tracked;
+        struct congest_totals totals;
+    } feed;
     uint32_t *vertex;           // [slot], ID_NONE; of the last feed's graph
     float *guess;               // [slot]: used share where neither end tells it; NAN: it is told
     float *guess_most;          // … and the most that it can be

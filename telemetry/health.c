@@ -73,6 +73,8 @@ void health_link_free(struct health *h, struct health_link *l)
         free(l->verdict[r].evidence);
     }
     free(l->downs);
+    if (h->feed.link == l)
+        h->feed.link = l->next;
     *(l->prev ? &l->prev->next : &h->first) = l->next;
     *(l->next ? &l->next->prev : &h->last) = l->prev;
     free(l);
@@ -368,30 +370,90 @@ static void learn_ticks(struct health *h)
     }
 }
 
-void health_feed(struct health *h, const struct tele_table *t, int64_t now)
+static void feed_link(struct health *h, struct health_link *l)
+{
+    down_resolve(h, l);
+    judge_link(h, l);
+    if (h->feed.tidy && quiet(h, l))
+        health_link_free(h, l);
+}
+
+static bool snapshot_is_new(const struct health *h)
+{
+    const struct fabric *f = h->t->fabric;
+    return f && (f != h->slow_of || f->generation != h->slow_generation);
+}
+
+void health_feed_begin(struct health *h, const struct tele_table *t, int64_t now)
 {
     h->t = t;
     h->now = now;
     health_grow(h, t->num);
-    for (uint32_t s = 0; s < t->num; s++)
-        look_at_port(h, s);
-    if (t->fabric && (t->fabric != h->slow_of || t->fabric->generation != h->slow_generation)) {
-        learn_hosts(h);
-        learn_ticks(h);
-        judge_slow(h);
-        h->slow_of = t->fabric;
-        h->slow_generation = t->fabric->generation;
+    h->feed.phase = FEED_PORTS;
+    h->feed.next = 0;
+    h->feed.num = t->num;
+    h->feed.tidy = h->now - h->swept >= TIDY;
+}
+
+static void feed_after(struct health *h, enum health_feeding was)
+{
+    h->feed.phase = was + 1;
+    if (was == FEED_PORTS && !snapshot_is_new(h))
+        h->feed.phase = FEED_LINKS;
+    if (h->feed.phase == FEED_LINKS)
+        h->feed.link = h->first;
+}
+
+bool health_feed_some(struct health *h, uint32_t most)
+{
+    switch (h->feed.phase) {
+    case FEED_OVER:
+        return true;
+    case FEED_PORTS:
+        for (; most > 0 && h->feed.next < h->feed.num; most--)
+            look_at_port(h, h->feed.next++);
+        if (h->feed.next == h->feed.num)
+            feed_after(h, FEED_PORTS);
+        return false;
+    case FEED_HOSTS:
+        if (h->t->fabric)
+            learn_hosts(h);
+        feed_after(h, FEED_HOSTS);
+        return false;
+    case FEED_TICKS:
+        if (h->t->fabric)
+            learn_ticks(h);
+        feed_after(h, FEED_TICKS);
+        return false;
+    case FEED_SLOW:
+        if (h->t->fabric) {
+            judge_slow(h);
+            h->slow_of = h->t->fabric;
+            h->slow_generation = h->t->fabric->generation;
+        }
+        feed_after(h, FEED_SLOW);
+        return false;
+    case FEED_LINKS:
+        for (; most > 0 && h->feed.link; most--) {
+            struct health_link *l = h->feed.link;
+            h->feed.link = l->next;
+            feed_link(h, l);
+        }
+        if (h->feed.link)
+            return false;
+        if (h->feed.tidy)
+            h->swept = h->now;
+        h->feed.phase = FEED_OVER;
+        return true;
     }
-    bool tidy = now - h->swept >= TIDY;
-    for (struct health_link *l = h->first, *next; l; l = next) {
-        next = l->next;
-        down_resolve(h, l);
-        judge_link(h, l);
-        if (tidy && quiet(h, l))
-            health_link_free(h, l);
-    }
-    if (tidy)
-        h->swept = now;
+    return true;
+}
+
+void health_feed(struct health *h, const struct tele_table *t, int64_t now)
+{
+    health_feed_begin(h, t, now);
+    while (!health_feed_some(h, UINT32_MAX))
+        ;
 }
 
 void health_pair(struct health *h, uint32_t a, uint32_t b)
@@ -691,10 +753,18 @@ enum health_state health_state_at(const struct health *h, const struct tele_tabl
 
 void health_count(const struct health *h, const struct tele_table *t, struct health_count *ret)
 {
+    uint32_t slot = 0;
     *ret = (struct health_count){0};
-    for (uint32_t s = 0; s < h->num; s++)
-        if (count_as_link(h, t, s))
-            ret->links[judge_view(h, t, s).state]++;
+    health_count_some(h, t, &slot, UINT32_MAX, ret);
+}
+
+bool health_count_some(const struct health *h, const struct tele_table *t, uint32_t *slot, uint32_t most,
+                       struct health_count *ret)
+{
+    for (; most > 0 && *slot < h->num; most--, ++*slot)
+        if (count_as_link(h, t, *slot))
+            ret->links[judge_view(h, t, *slot).state]++;
+    return *slot >= h->num;
 }
 
 struct named {

@@ -56,6 +56,10 @@ struct health *health_new(const struct health_opts *o, const struct health_sink 
 void health_free(struct health *h);
 // After each sweep; also after a fast one of errors only. now: loop time.
 void health_feed(struct health *h, const struct tele_table *t, int64_t now);
+// The same in parts: health_feed_some() looks at `most` ports or links and is true when that was all. What is
+// told, forgotten and asked between two parts is as if it were before or after; another feed begins anew.
+void health_feed_begin(struct health *h, const struct tele_table *t, int64_t now);
+bool health_feed_some(struct health *h, uint32_t most);
 // What is known from elsewhere: a link of the blueprint that is (not) up (the subnet manager knows at once),
 // a module's temperature in degrees C (NAN: no source), what it says against itself (NULL: no source). at:
 // when that was read, which may be long ago; the same again, or what is older than what is known, changes
@@ -128,5 +132,8 @@ struct health_count {
     uint32_t links[HEALTH_DOWN + 1];
 };
 void health_count(const struct health *h, const struct tele_table *t, struct health_count *ret);
+// The same for `most` slots from *slot on, added to *ret; true: those were the last.
+bool health_count_some(const struct health *h, const struct tele_table *t, uint32_t *slot, uint32_t most,
+                       struct health_count *ret);
 
 #endif

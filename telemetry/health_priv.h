@@ -207,6 +207,19 @@ struct health {
     uint64_t slow_generation;
     int64_t now, swept;
     uint64_t changes, moved; // of links that are noted; of which cable is where
+    struct {
+        enum health_feeding {
+            FEED_OVER,
+            FEED_PORTS,
+            FEED_HOSTS,
+            FEED_TICKS,
+            FEED_SLOW,
+            FEED_LINKS,
+        } phase;
+        uint32_t next, num; // ports
+        bool tidy;
+        struct health_link *link; // the next one; NULL: that was the last
+    } feed;
     uint32_t *host_up;       // links that are up, by host; as of hosts_of
     int64_t hosts_of;
 };

@@ -5,8 +5,8 @@
 // due: those that have not ended then are slow, and go on beside the next sweep. When a great part has not
 // (the way out is full, not the agents), the next sweep begins later, and that is counted.
 //
-// At the end of a sweep, a step a turn of the loop: ports that were not read say so and have no values that
-// were due, then congestion, health and history are fed, then `swept` is called. The error counters' rounds
+// At the end of a sweep (sweep_end.c) ports that were not read say so and have no values that were due, then
+// congestion, health and history are fed, then `swept` is called. The error counters' rounds
 // between sweeps have turns of their own and feed health alone.
 #include "telemetry/telemetry_priv.h"
 
@@ -23,7 +23,6 @@
 
 static void sweep_tick(void *arg);
 static void errors_tick(void *arg);
-static void end_step(void *arg);
 
 // --- life ---
 
@@ -52,7 +51,8 @@ struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, st
     if (o->interval_ns > 0 && o->detail_interval_ns > o->interval_ns)
         t->details_every = (unsigned)(o->detail_interval_ns / o->interval_ns);
     loop_timer_init(&t->timer, l, "telemetry", sweep_tick, t);
-    loop_task_init(&t->end_task, "telemetry", end_step, t);
+    loop_task_init(&t->end_task, "telemetry", sweep_end_part, t);
+    loop_task_init(&t->errors_task, "telemetry", sweep_errors_part, t);
     loop_task_init(&t->keep_health.task, "telemetry", keep_health_step, t);
     loop_timer_init(&t->errors_timer, l, "telemetry", errors_tick, t);
     struct health_sink sink = {.arg = t, .raise = tell_health_raise, .clear = tell_health_clear};
@@ -79,7 +79,7 @@ void tele_free(struct tele *t)
         return;
     loop_timer_cancel(&t->timer);
     loop_timer_cancel(&t->errors_timer);
-    loop_unpost(t->loop, &t->end_task);
+    sweep_end_stop(t);
     while (t->vl != NULL) {
         struct vl_ask *v = t->vl;
         t->vl = v->next;
@@ -174,43 +174,6 @@ static void begin_those_due(struct tele *t, int64_t now)
     t->pending--;
 }
 
-static void count_ports(struct tele *t)
-{
-    t->st.ports = t->st.read = t->st.unread = 0;
-    for (uint32_t i = 0; i < t->table.num; i++) {
-        const struct tele_port *p = &t->table.port[i];
-        if (p->port == ID_NONE)
-            continue;
-        t->st.ports++;
-        if (p->unread == TELE_READ)
-            t->st.read++;
-        else
-            t->st.unread++;
-    }
-}
-
-static void settle_port(struct tele *t, uint32_t slot)
-{
-    struct tele_port *p = &t->table.port[slot];
-    uint64_t due = t->data_counters | t->error_counters;
-    if (p->port == ID_NONE)
-        return;
-    const struct agent *a = &t->agent[t->slot_agent[slot]];
-    if (a->detail)
-        due |= t->detail_counters;
-    t->table.have[slot] &= ~due | t->fresh[slot];
-    if (t->fresh[slot] & t->data_counters)
-        return;
-    if (a->state == AGENT_NO_PMA)
-        p->unread = p->unread == TELE_REFUSED ? TELE_REFUSED : TELE_NO_PMA;
-    else if (a->lid == 0 || (p->unread == TELE_NOT_YET && p->unread_since >= t->began))
-        p->unread = TELE_NOT_YET; // cannot be reached; has come amid the sweep
-    else if (a->state == AGENT_SILENT || p->unread == TELE_READ || p->unread == TELE_NOT_YET)
-        p->unread = TELE_NO_ANSWER;
-    if (p->unread_since == 0)
-        p->unread_since = loop_now(t->loop).ns;
-}
-
 // In virtual time history's clock goes with it.
 int64_t tele_wall_now(const struct tele *t)
 {
@@ -223,88 +186,6 @@ int64_t tele_loop_time(const struct tele *t, int64_t wall_ns)
     if (__builtin_sub_overflow(tele_wall_now(t), wall_ns, &ago) || ago > 1LL << 60)
         ago = 1LL << 60;
     return loop_now(t->loop).ns - (ago > 0 ? ago : 0);
-}
-
-static void spent(int64_t from, uint64_t *sum)
-{
-    *sum += (uint64_t)(thread_cpu_ns() - from);
-}
-
-static void forget_fresh(struct tele *t)
-{
-    for (uint32_t i = 0; i < t->table.num; i++)
-        t->fresh[i] = 0;
-}
-
-// What stood at its maximum before has not been counted: history has a gap, not a rate of 0.
-static void leave_out_full(struct tele *t)
-{
-    for (uint32_t i = 0; i < t->table.num; i++)
-        t->fresh[i] &= ~(t->table.port[i].full & ~t->table.had[i]);
-}
-
-static void sweep_done(struct tele *t)
-{
-    forget_fresh(t);
-    t->st.sweeps++;
-    t->sweeping = false;
-    loop_doing(t->loop, "keep");
-    keep_save(t, false);
-    loop_doing(t->loop, "swept");
-    loop_timer_at(&t->timer, (mono_t){t->due});
-    if (t->cb.swept != NULL)
-        t->cb.swept(t->cb.arg);
-}
-
-// The end of a sweep, a step a turn of the loop: what else is due does not wait for all of it.
-static void end_step(void *arg)
-{
-    struct tele *t = arg;
-    int64_t loop = loop_now(t->loop).ns, at = thread_cpu_ns(), began = at;
-    static const char *const name[] = {
-        [END_NONE] = "settle",   [END_SETTLE] = "settle", [END_CONGESTION] = "congestion",
-        [END_HEALTH] = "health", [END_TELL] = "tell",     [END_HISTORY] = "history"};
-    enum end_step step = t->end++;
-    loop_doing(t->loop, name[step]);
-    switch (step) {
-    case END_NONE:
-    case END_SETTLE:
-        for (uint32_t i = 0; i < t->table.num; i++)
-            settle_port(t, i);
-        count_ports(t);
-        break;
-    case END_CONGESTION:
-        congest_feed(t->congest, &t->table, t->tables, t->groups, loop);
-        spent(at, &t->st.congestion_ns);
-        break;
-    case END_HEALTH:
-        health_feed(t->health, &t->table, loop);
-        spent(at, &t->st.health_ns);
-        break;
-    case END_TELL:
-        tell_sweep(t);
-        break;
-    case END_HISTORY:
-        leave_out_full(t);
-        if (t->series != NULL)
-            series_sweep(t->series, t->st.last_wall_ns / MONO_MS, t->table.value, t->fresh, t->table.num);
-        spent(at, &t->st.history_ns);
-        t->end = END_NONE;
-        break;
-    }
-    t->st.since_ns += (uint64_t)(thread_cpu_ns() - began);
-    if (t->end == END_NONE)
-        sweep_done(t);
-    else
-        loop_post(t->loop, &t->end_task);
-}
-
-static void sweep_end(struct tele *t)
-{
-    t->st.last_ns = loop_now(t->loop).ns - t->began;
-    t->st.last_wall_ns = tele_wall_now(t);
-    t->end = END_SETTLE;
-    loop_post(t->loop, &t->end_task);
 }
 
 static bool is_over(const struct tele *t)
@@ -346,7 +227,7 @@ static void sweep_tick(void *arg)
         if (now >= t->due)
             overdue(t);
         if (is_over(t))
-            sweep_end(t);
+            sweep_end_begin(t);
     }
     if (!t->active || t->end != END_NONE) // its end arms the timer again
         return;
@@ -402,9 +283,7 @@ static void errors_tick(void *arg)
     if (!t->active)
         return;
     if (now >= t->errors_began + every) {
-        if (t->errors_read) // also amid a sweep: each reading counts once, by its time
-            health_feed(t->health, &t->table, now);
-        t->errors_read = false;
+        sweep_errors_begin(t);
         t->errors_began = now;
         t->errors_next = 0;
     }
@@ -579,9 +458,7 @@ static void stop(struct tele *t)
 {
     t->active = t->sweeping = false;
     t->pending = 0;
-    t->end = END_NONE;
-    loop_unpost(t->loop, &t->end_task);
-    forget_fresh(t);
+    sweep_end_stop(t);
     for (uint32_t i = 0; i < t->num_agents; i++)
         t->agent[i].waited = t->agent[i].wanted = false;
     loop_timer_cancel(&t->timer);
@@ -679,6 +556,11 @@ struct tele_modules *tele_modules_of(const struct tele *t)
 const struct devices *tele_devices(const struct tele *t)
 {
     return t->devices;
+}
+
+void tele_links(const struct tele *t, struct health_count *ret)
+{
+    *ret = t->links;
 }
 
 uint64_t tele_saturated(const struct tele *t, uint32_t slot)

@@ -42,6 +42,7 @@ struct tele_opts {
                      // NULL: they begin anew
     const char *no_history; // why there is no history although it is wanted (borrowed); NULL otherwise
     int64_t history_ms;     // series_report.last_ms: time of the newest sweep that history has
+    uint32_t part_ports;    // the end of a sweep is cut after so many ports; 0: after 3 ms. For tests
     struct pool *pool;      // for what is written to dir; NULL: on the loop
 };
 struct tele_callbacks {
@@ -69,7 +70,8 @@ void tele_set_modules(struct tele *t, struct tele_modules *m);
 const struct tele_table *tele_table(const struct tele *t);
 const struct congest *tele_congest(const struct tele *t);
 struct health *tele_health(struct tele *t);
-uint64_t tele_saturated(const struct tele *t, uint32_t slot); // bit c: counter c stands at its maximum
+void tele_links(const struct tele *t, struct health_count *ret); // by how they are; of the last sweep
+uint64_t tele_saturated(const struct tele *t, uint32_t slot);    // bit c: counter c stands at its maximum
 
 // Ticks of PortXmitWait by virtual lane since the device cleared them (PortVLXmitWaitCounters), read now, on
 // demand. done is called once, from the loop, never from inside the call: status 0, -ETIMEDOUT, -EOPNOTSUPP

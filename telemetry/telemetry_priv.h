@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the collector's files share.
 //
-//   telemetry.c   sweeps: when they begin and end, what is fed, status
+//   telemetry.c   sweeps: when they begin and end, status
+//   sweep_end.c   what a sweep feeds at its end
 //   agents.c      a snapshot's ports: who is asked for them
 //   collect.c     a round: one agent is asked for its ports
 //   answers.c     requests and answers on the wire
@@ -130,12 +131,19 @@ struct tele {
     bool active, sweeping;
     enum end_step { // what comes next at the end of a sweep
         END_NONE,
-        END_SETTLE,
-        END_CONGESTION,
+        END_SETTLE, // what was not read says so
+        END_WAITS,  // congestion
+        END_TREES,
         END_HEALTH,
+        END_COUNT,
         END_TELL,
-        END_HISTORY,
+        END_FRESH,   // history: what was read
+        END_HISTORY, // … and its values
     } end;
+    uint32_t end_at, end_ports, end_read; // of the present step; of settling
+    mono_t part_until;
+    struct health_count links, counting;
+    struct series_frame *frame; // on its way to history
     struct loop_task end_task;
     struct loop_timer timer;
     uint64_t sweep;
@@ -148,7 +156,9 @@ struct tele {
     int64_t errors_began;
     uint32_t errors_next;
     bool errors_read; // something was, since health was fed
-    bool links_due;   // blueprint or fabric are new to health
+    bool errors_feeding;
+    struct loop_task errors_task;
+    bool links_due; // blueprint or fabric are new to health
 
     struct tele_status st;
     uint64_t answers;
@@ -203,6 +213,13 @@ void tele_event(struct tele *t, const char *kind, const char *severity, const st
 int64_t tele_wall_now(const struct tele *t); // ns; in virtual time it goes with the loop's clock
 int64_t tele_loop_time(const struct tele *t, int64_t wall_ns); // of a moment of an earlier run; not after now
 void tele_round_ended(struct tele *t, struct agent *a, enum agent_round r);
+
+// --- sweep_end.c ---
+void sweep_end_begin(struct tele *t);
+void sweep_end_part(void *arg);
+void sweep_end_stop(struct tele *t); // amid it, or between sweeps: nothing is under way any more
+void sweep_errors_begin(struct tele *t);
+void sweep_errors_part(void *arg);
 
 // --- agents.c ---
 void agents_done(struct tele *t);
