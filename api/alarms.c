@@ -586,7 +586,8 @@ static bool take_end(struct request *r, struct alarm_silence *s)
     if (!take_time(r, "from", &s->from_wall_ns) || !take_time(r, "until", &s->until_wall_ns))
         return false;
     if (span[0] != 0 && when_parse_age(span, &seconds) != 0) {
-        answer_problem(r, 400, "\"for\" must be a time such as 30m, 2h, 3d, not \"%.60s\"", span);
+        answer_problem(r, 400, "\"for\" must be a time such as 30m, 2h, 3d (36500d at most), not \"%.60s\"",
+                       span);
         return false;
     }
     if ((s->until_wall_ns != 0) == (span[0] != 0)) {
@@ -594,8 +595,11 @@ static bool take_end(struct request *r, struct alarm_silence *s)
                        "a silence needs an end: give \"for\" (2h) or \"until\" (2026-01-31T18:00:00Z)");
         return false;
     }
-    if (span[0] != 0)
-        s->until_wall_ns = (s->from_wall_ns ? s->from_wall_ns : wall_now_ns()) + seconds * MONO_S;
+    if (span[0] != 0 && when_after(s->from_wall_ns ? s->from_wall_ns : wall_now_ns(), seconds,
+                                   &s->until_wall_ns) != 0) {
+        answer_problem(r, 400, "the end would be after the year 2262");
+        return false;
+    }
     return true;
 }
 

@@ -320,13 +320,15 @@ static bool take_until(struct request *r, int64_t *ret)
     int64_t seconds;
     if ((span[0] != 0) == (until[0] != 0))
         answer_problem(r, 400, "until when? give \"for\" (3d) or \"until\" (2026-01-31T18:00:00Z)");
-    else if (span[0] != 0 && when_parse_age(span, &seconds) == 0)
-        return (*ret = wall_now_ns() + seconds * MONO_S) > 0;
+    else if (span[0] != 0 && when_parse_age(span, &seconds) == 0 &&
+             when_after(wall_now_ns(), seconds, ret) == 0)
+        return true;
     else if (until[0] != 0 && when_parse(until, ret) == 0)
         return true;
     else
-        answer_problem(r, 400, "\"%.60s\" is no time; give one such as 2h, 3d or 2026-01-31T18:00:00Z",
-                       span[0] ? span : until);
+        answer_problem(
+            r, 400, "\"%.60s\" is no time; give one such as 2h, 3d (36500d at most) or 2026-01-31T18:00:00Z",
+            span[0] ? span : until);
     return false;
 }
 

@@ -49,6 +49,15 @@ int when_parse(const char *s, int64_t *ret_wall_ns)
     return 0;
 }
 
+int when_after(int64_t wall_ns, int64_t seconds, int64_t *ret_wall_ns)
+{
+    int64_t ns;
+    if (__builtin_mul_overflow(seconds, 1000000000, &ns) || __builtin_add_overflow(wall_ns, ns, &ns))
+        return -ERANGE;
+    *ret_wall_ns = ns;
+    return 0;
+}
+
 int when_parse_age(const char *s, int64_t *ret_seconds)
 {
     static const struct {
@@ -62,7 +71,7 @@ int when_parse_age(const char *s, int64_t *ret_seconds)
     errno = 0;
     long v = strtol(s, &end, 10);
     for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]); i++)
-        if (errno == 0 && v <= 100000000 && end[0] == unit[i].letter && end[1] == 0) {
+        if (errno == 0 && v <= WHEN_AGE_MOST / unit[i].seconds && end[0] == unit[i].letter && end[1] == 0) {
             *ret_seconds = v * unit[i].seconds;
             return 0;
         }

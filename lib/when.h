@@ -7,7 +7,10 @@
 
 // RFC 3339 with Z or an offset: nanoseconds since 1970, or -EINVAL.
 int when_parse(const char *s, int64_t *ret_wall_ns);
-// "90s", "10m", "2h", "3d": seconds; or -EINVAL.
+#define WHEN_AGE_MOST (36500ll * 86400) // seconds; with it now and ago are within what int64_t ns can say
+// "90s", "10m", "2h", "3d": seconds; or -EINVAL, also when it is more than WHEN_AGE_MOST.
 int when_parse_age(const char *s, int64_t *ret_seconds);
+// So many seconds later; -ERANGE: after 2262, which nanoseconds cannot say.
+int when_after(int64_t wall_ns, int64_t seconds, int64_t *ret_wall_ns);
 
 #endif

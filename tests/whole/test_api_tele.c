@@ -488,6 +488,7 @@ static void test_top_before(void **state)
     assert_int_equal(num(first(v), "port"), 2);
     json_decref(v);
     refused(LIVE "/top?by=score&from=1h", 400, "of now");
+    refused(LIVE "/top?by=errors&from=100000000d&to=9999999d", 400, "must be a time");
 }
 
 static void test_history_bad(void **state)
@@ -852,6 +853,8 @@ static void test_silences(void **state)
     bad_silence("{\"reason\": \"x\"}", "needs an end");
     bad_silence("{\"reason\": \"x\", \"for\": \"2h\", \"until\": \"2200-01-01T00:00:00Z\"}", "needs an end");
     bad_silence("{\"reason\": \"x\", \"for\": \"soon\"}", "such as 30m");
+    bad_silence("{\"reason\": \"x\", \"for\": \"213504d\"}", "36500d at most");
+    bad_silence("{\"reason\": \"x\", \"for\": \"36500d\", \"from\": \"2250-01-01T00:00:00Z\"}", "2262");
     bad_silence("{\"reason\": \"x\", \"until\": \"2001-01-01T00:00:00Z\"}", "");
     bad_silence("{\"reason\": \"\", \"for\": \"2h\"}", "");
     bad_silence("{\"for\": \"2h\"}", "reason");
@@ -937,6 +940,8 @@ static void test_isolation(void **state)
     json_decref(post("/isolations", "{}", 400));
     json_decref(
         post("/isolations/exclude", "{\"port\": \"" LEAF "\", \"for\": \"x\", \"reason\": \"y\"}", 400));
+    json_decref(post("/isolations/exclude",
+                     "{\"port\": \"" LEAF "\", \"for\": \"1000000d\", \"reason\": \"y\"}", 400));
     json_decref(post("/isolations/exclude", "{\"port\": \"" LEAF "\", \"reason\": \"y\"}", 400));
     json_decref(call("GET", "/fabrics/file/isolations", NULL, 409));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Text for terminals: nothing hostile gets through, columns are right, times and words are read right.
+#include <errno.h>
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,6 +148,16 @@ static void test_times(void **state)
     assert_int_not_equal(when_parse_age("2", &s), 0);
     assert_int_not_equal(when_parse_age("-2h", &s), 0);
     assert_int_not_equal(when_parse_age("2hh", &s), 0);
+    // No age and no end of one is beyond what nanoseconds can say.
+    assert_int_equal(when_parse_age("36500d", &s), 0);
+    assert_int_equal(when_after(ns, s, &ns), 0);
+    assert_true(ns > 1796068385001000000);
+    static const char *const far[] = {"36501d",    "9999999d",    "100000000d",           "1000000h",
+                                      "60000000m", "4000000000s", "99999999999999999999d"};
+    for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++)
+        assert_int_equal(when_parse_age(far[i], &s), -EINVAL);
+    assert_int_equal(when_after(INT64_MAX - 5, 1, &ns), -ERANGE);
+    assert_int_equal(when_after(1796068385001000000, INT64_MAX / 1000, &ns), -ERANGE);
 
     struct buf b = {0};
     setenv("TZ", "Europe/Berlin", 1);
