@@ -608,6 +608,13 @@ static struct judged judge_view(const struct health *h, const struct tele_table 
     return j;
 }
 
+// What is up again is no worse than what else there may be.
+static enum health_state verdict_state(const struct health_link *l, int r)
+{
+    enum health_state s = health_rules[r].level[l->verdict[r].level].state;
+    return s == HEALTH_DOWN && !l->down_since ? HEALTH_DEGRADED : s;
+}
+
 static int worst_verdict(const struct health_link *l)
 {
     int worst = -1;
@@ -618,8 +625,7 @@ static int worst_verdict(const struct health_link *l)
         if (worst < 0)
             worst = r;
         const struct health_verdict *w = &l->verdict[worst];
-        enum health_state a = health_rules[r].level[v->level].state,
-                          b = health_rules[worst].level[w->level].state;
+        enum health_state a = verdict_state(l, r), b = verdict_state(l, worst);
         if (a > b || (a == b && v->severity > w->severity))
             worst = r;
     }
@@ -704,10 +710,10 @@ void health_view(const struct health *h, const struct tele_table *t, uint32_t sl
     int r = l ? worst_verdict(l) : -1;
     if (r >= 0) {
         ret->rule = health_rules[r].id;
-        ret->advice = alarm_rule(ret->rule)->advice;
+        ret->advice = health_rules[r].kind == KIND_DOWN && !l->down_since ? HEALTH_BACK_ADVICE
+                                                                          : alarm_rule(ret->rule)->advice;
         if (j.why == STANDS || !ret->why[0])
-            snprintf(ret->why, sizeof(ret->why), "%s%s", l->verdict[r].reason ? l->verdict[r].reason : "",
-                     health_rules[r].kind == KIND_DOWN && !l->down_since ? "; up again" : "");
+            snprintf(ret->why, sizeof(ret->why), "%s", l->verdict[r].reason ? l->verdict[r].reason : "");
         health_module_age(h, l, r, ret->why, sizeof(ret->why));
     }
     add_ratios(h, slot, ret);
@@ -839,6 +845,12 @@ uint32_t health_host_cut(const struct health *h, uint32_t slot)
         if (h->port[s].host == host && h->port[s].up)
             return 0;
     return host != ID_NONE;
+}
+
+bool health_is_back(const struct health *h, uint32_t slot)
+{
+    const struct health_link *l = slot < h->num ? h->port[slot].link : NULL;
+    return l && !l->down_since && (l->verdict[RULE_L01].level >= 0 || l->verdict[RULE_L03].level >= 0);
 }
 
 uint32_t health_peer(const struct health *h, uint32_t slot)

@@ -45,6 +45,9 @@ const char *health_state_name(enum health_state s);
 
 struct health_opts {
     double ber_limit; // post-FEC; 0 = 1e-14 for the short window, 1e-15 for the long one
+    // Wall clock of a moment of loop time, ns since 1970, for texts; NULL: they say no times of day.
+    int64_t (*wall)(void *arg, int64_t at);
+    void *wall_arg;
 };
 struct health_sink { // how verdicts leave: by rule, link and severity. Strings borrowed
     void *arg;
@@ -76,6 +79,9 @@ void health_module_unread(struct health *h, uint32_t slot);
 // The link is meant to be there no more, or another cable is known to be in its place: all that was known of
 // it goes, what stands is cleared.
 void health_forget(struct health *h, uint32_t slot);
+
+// What to do about a link that was down and is up.
+#define HEALTH_BACK_ADVICE "nothing, if it stays up: its downs are counted, and three in 12 h are L02"
 
 struct health_view { // of the link at a slot; both its slots give the same
     enum health_state state;
@@ -111,6 +117,7 @@ bool health_clean(const struct health *h, const struct tele_table *t, uint32_t s
 uint32_t health_host(const struct health *h, uint32_t slot);
 // Hosts of which this link was the last that was up: 1, or 0.
 uint32_t health_host_cut(const struct health *h, uint32_t slot);
+bool health_is_back(const struct health *h, uint32_t slot);  // up, while L01 or L03 stands still
 uint32_t health_peer(const struct health *h, uint32_t slot); // the other end, when it was last seen
 // Over a restart: records of links, noted ones (of which there is something to say) and the rest.
 // health_put() appends that of the link whose lower slot this is, if it is of that part; now: what its times

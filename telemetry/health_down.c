@@ -368,8 +368,8 @@ static uint32_t trunk_of(const struct health *h, const struct health_link *l, ui
     return all;
 }
 
-// Looked at once, when it is raised: what comes later changes nothing.
-static void first_look(struct health *h, struct health_link *l, struct health_finding *f)
+// As it is now: other cables of the two, and of the host, come and go.
+static void down_text(struct health *h, struct health_link *l, struct health_finding *f)
 {
     uint32_t up = 0, all = trunk_of(h, l, &up);
     if (host_is_cut(h, l)) {
@@ -383,6 +383,28 @@ static void first_look(struct health *h, struct health_link *l, struct health_fi
     }
 }
 
+// It is up, and watched for a while.
+static void back_text(const struct health *h, const struct health_link *l, const struct health_rule *rule,
+                      struct health_finding *f)
+{
+    const struct health_port *p = &h->port[l->slot[0]];
+    char up[24], over[24], after[40] = "", span[24];
+    health_time_of_day(h, p->up_at, up);
+    health_time_of_day(h, p->up_at + rule->clear_ns, over);
+    if (p->down_at && p->down_at < p->up_at) {
+        health_span(p->up_at - p->down_at, span, sizeof(span));
+        snprintf(after, sizeof(after), ", after %s", span);
+    }
+    health_span(rule->clear_ns, span, sizeof(span));
+    if (up[0])
+        snprintf(f->reason, sizeof(f->reason), "up again since %s%s; over at %s if it stays up", up, after,
+                 over);
+    else
+        snprintf(f->reason, sizeof(f->reason), "up again%s; over when it has been up for %s", after, span);
+    snprintf(f->evidence, sizeof(f->evidence), "{\"down_seconds\":%lld,\"up\":true}",
+             after[0] ? (long long)((p->up_at - p->down_at) / HEALTH_S) : 0LL);
+}
+
 void down_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f)
 {
     const struct health_rule *rule = &health_rules[r];
@@ -390,45 +412,50 @@ void down_judge(struct health *h, struct health_link *l, enum health_rule_index 
     int64_t since = l->down_since;
     f->seen_to = h->now;
     f->bad_at[0] = since ? h->now : h->port[l->slot[0]].up_at;
-    if (!since || h->now - since < rule->level[0].window)
+    f->at_once = true;
+    if (!since && v->level >= 0)
+        back_text(h, l, rule, f);
+    if (!since || (v->level < 0 && h->now - since < rule->level[0].window))
         return;
     f->level = 0;
-    f->severity = v->level < 0 ? rule->level[0].severity : v->severity;
-    if (v->level < 0 && r == RULE_L01)
-        first_look(h, l, f);
-    else if (v->level < 0)
+    f->severity = rule->level[0].severity;
+    if (r == RULE_L01)
+        down_text(h, l, f);
+    else if (h->now - since < rule->level[0].window)
+        snprintf(f->reason, sizeof(f->reason), "down again");
+    else
         snprintf(f->reason, sizeof(f->reason), "down for more than %lld min",
                  (long long)(rule->level[0].window / HEALTH_MIN));
     snprintf(f->evidence, sizeof(f->evidence), "{\"down_seconds\":%lld}",
              (long long)((h->now - since) / HEALTH_S));
 }
 
-static void span_text(int64_t ns, char *buf, size_t size)
+// From the first to the last of them: that they stand in the text for long makes them no slower.
+static void drops_text(const struct health *h, int64_t first, int64_t last, char *buf, size_t size)
 {
-    int64_t s = ns / HEALTH_S;
-    if (s < 120)
-        snprintf(buf, size, "%lld s", (long long)s);
-    else if (s < 7200)
-        snprintf(buf, size, "%lld min", (long long)s / 60);
-    else
-        snprintf(buf, size, "%.1f h", (double)s / 3600);
+    char span[24], when[24];
+    health_span(last - first, span, sizeof(span));
+    health_time_of_day(h, last, when);
+    int n = first == last ? snprintf(buf, size, "between two readings") : snprintf(buf, size, "in %s", span);
+    if (when[0] && n > 0 && (size_t)n < size)
+        snprintf(buf + n, size - (size_t)n, first == last ? " before %s" : " to %s", when);
 }
 
 void flap_judge(struct health *h, struct health_link *l, struct health_finding *f)
 {
     const struct health_rule *rule = &health_rules[RULE_L02];
-    int64_t begin = h->now - rule->level[0].window, first = 0, last = INT64_MIN;
+    int64_t begin = h->now - rule->level[0].window, first = INT64_MAX, last = INT64_MIN;
     uint32_t strong = 0, weak = 0;
-    char span[24];
     double most = 0;
     for (unsigned i = 0; l->downs && i < l->downs->num; i++) {
         const struct health_down *d = &l->downs->down[i];
         if (d->at <= begin)
             continue;
-        first = first ? first : d->at;
-        last = d->at;
+        first = d->at < first ? d->at : first;
+        last = d->at > last ? d->at : last;
         ++*(d->weak ? &weak : &strong);
     }
+    int64_t last_down = last;
     f->seen_to = h->now;
     for (int e = 0; e < 2; e++) {
         const struct health_port *p = l->slot[e] != TELE_SLOT_NONE ? &h->port[l->slot[e]] : NULL;
@@ -450,13 +477,13 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
         return;
     f->level = 0;
     f->severity = trains || strong >= (uint32_t)rule->level[0].limit ? ALARM_MAJOR : ALARM_MINOR;
-    span_text(h->now - first, span, sizeof(span));
-    char ends[80] = "counted by both ends";
+    char ends[80] = "counted by both ends", in[60];
+    drops_text(h, first, last_down, in, sizeof(in));
     if (weak)
         snprintf(ends, sizeof(ends), "%u of them counted by one end alone, cause unknown", weak);
     if (flaps)
-        snprintf(f->reason, sizeof(f->reason), "%u drops in %s, %s; limit %.0f in 12 h", strong + weak, span,
-                 ends, rule->level[0].limit);
+        snprintf(f->reason, sizeof(f->reason), "%u drops %s, %s; limit %.0f in 12 h", strong + weak, in, ends,
+                 rule->level[0].limit);
     else
         snprintf(f->reason, sizeof(f->reason), "%.0f recoveries in a minute, limit %.0f", most,
                  rule->level[1].limit);

@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
 #include "telemetry/rate.h"
 
-#define AGAIN (5 * HEALTH_MIN) // between two tellings of one verdict
+// Between two tellings of what stands on one link, so that what they say is of one moment.
+#define AGAIN HEALTH_MIN
+#define AGAIN_HELD (5 * HEALTH_MIN) // there are many of these, and they change always
 #define PARTS 5
 #define BIT(c) (1ull << (c))
 
@@ -25,6 +28,29 @@ static int64_t seen_to(const struct health *h, const struct health_link *l)
             to = h->port[s].at_errors;
     }
     return to == INT64_MAX ? 0 : to;
+}
+
+const char *health_time_of_day(const struct health *h, int64_t at, char buf[24])
+{
+    struct tm tm;
+    buf[0] = 0;
+    if (h->o.wall) {
+        time_t s = (time_t)(h->o.wall(h->o.wall_arg, at) / HEALTH_S);
+        gmtime_r(&s, &tm);
+        strftime(buf, 24, "%H:%M:%S UTC", &tm);
+    }
+    return buf;
+}
+
+void health_span(int64_t ns, char *buf, size_t size)
+{
+    int64_t s = ns / HEALTH_S;
+    if (s < 120)
+        snprintf(buf, size, "%lld s", (long long)s);
+    else if (s < 7200)
+        snprintf(buf, size, "%lld min", (long long)s / 60);
+    else
+        snprintf(buf, size, "%.1f h", (double)s / 3600);
 }
 
 static void window_text(int64_t ns, char *buf, size_t size)
@@ -107,6 +133,25 @@ static void count_window(struct health *h, struct health_link *l, const struct h
              (long long)(window / HEALTH_S), limit);
 }
 
+// Below all limits, and watched for a while: what it was, and when it is over.
+static void fade_text(const struct health *h, const struct health_rule *rule, const char *was,
+                      struct health_finding *f)
+{
+    char last[24], over[24], clean[32];
+    int n;
+    health_time_of_day(h, f->bad_at[0], last);
+    health_time_of_day(h, f->bad_at[0] + rule->clear_ns, over);
+    window_text(rule->clear_ns, clean, sizeof(clean));
+    was += strncmp(was, "was ", 4) == 0 ? 4 : 0;
+    n = (int)strcspn(was, ";");
+    n = n > 120 ? 120 : n;
+    if (last[0])
+        snprintf(f->reason, sizeof(f->reason), "was %.*s; the last one before %s, over at %s if no more come",
+                 n, was, last, over);
+    else
+        snprintf(f->reason, sizeof(f->reason), "was %.*s; over when none has come for %s", n, was, clean);
+}
+
 static void count_judge(struct health *h, struct health_link *l, const struct health_rule *rule,
                         struct health_finding *f)
 {
@@ -125,6 +170,9 @@ static void count_judge(struct health *h, struct health_link *l, const struct he
                 count_window(h, l, rule, e, i, window[k], limit[k], &x, f);
         }
     }
+    const struct health_verdict *v = &l->verdict[rule - health_rules];
+    if (f->level < 0 && v->level >= 0 && v->reason && f->bad_at[0] != INT64_MIN)
+        fade_text(h, rule, v->reason, f);
 }
 
 static void sustained_judge(struct health *h, struct health_link *l, const struct health_rule *rule,
@@ -343,7 +391,7 @@ static void clear(struct health *h, struct health_link *l, enum health_rule_inde
         h->sink.clear(h->sink.arg, health_rules[r].id, l->slot[0]);
 }
 
-static void take(struct health *h, struct health_link *l, enum health_rule_index r,
+static void take(struct health *h, struct health_link *l, enum health_rule_index r, bool again,
                  const struct health_finding *f)
 {
     struct health_verdict *v = &l->verdict[r];
@@ -372,10 +420,23 @@ static void take(struct health *h, struct health_link *l, enum health_rule_index
         v->level = (int8_t)level;
         v->severity = (uint8_t)health_rules[r].level[level].severity;
         tell(h, l, r, f);
-    } else if (f->level >= 0 && f->reason[0] && h->now - v->told >= AGAIN &&
-               (!v->reason || strcmp(v->reason, f->reason) != 0)) {
+    } else if (f->reason[0] && (again || f->at_once) && (!v->reason || strcmp(v->reason, f->reason) != 0)) {
         tell(h, l, r, f);
     }
+}
+
+// Whether what stands on the link is to be told again, all of it: since the last time that one was told.
+static bool is_due(const struct health *h, const struct health_link *l)
+{
+    int64_t last = INT64_MIN, every = AGAIN_HELD;
+    for (unsigned r = 0; r < HEALTH_RULES; r++) {
+        const struct health_verdict *v = &l->verdict[r];
+        if (v->level < 0)
+            continue;
+        last = v->told > last ? v->told : last;
+        every = health_rules[r].kind != KIND_HELD ? AGAIN : every;
+    }
+    return last != INT64_MIN && h->now - last >= every;
 }
 
 // Nothing stands, and nothing has happened that the rule looks at.
@@ -502,6 +563,8 @@ static void hold_blind(struct health *h, struct health_link *l, enum health_rule
     if (v->level < 0 || !(full & counters_of(&health_rules[r])))
         return;
     health_bad(f, v->level, h->now);
+    if (f->level < 0)
+        f->reason[0] = 0;
     if (f->level < 0 && !strstr(v->reason ? v->reason : "", FULL))
         snprintf(f->reason, sizeof(f->reason), "%.110s%s", v->reason ? v->reason : "", FULL);
     if (f->level < 0 && f->reason[0]) {
@@ -515,6 +578,7 @@ void judge_link(struct health *h, struct health_link *l)
     uint32_t todo = l->awake;
     if (!todo)
         return;
+    bool again = is_due(h, l);
     for (; todo; todo &= todo - 1) {
         unsigned r = (unsigned)__builtin_ctz(todo);
         struct health_finding f;
@@ -527,9 +591,10 @@ void judge_link(struct health *h, struct health_link *l)
         f.seen_to = h->now;
         f.severity = ALARM_INFO;
         f.reason[0] = f.evidence[0] = 0;
+        f.at_once = false;
         judge(h, l, r, &f);
         hold_blind(h, l, r, &f);
-        take(h, l, r, &f);
+        take(h, l, r, again, &f);
         if (l->verdict[r].level >= 0 && l->verdict[r].untold)
             tell(h, l, r, NULL);
     }

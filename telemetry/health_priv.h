@@ -103,6 +103,7 @@ struct health_finding {
     int64_t seen_to;               // to when all is known: nothing clears beyond it
     enum alarm_severity severity;
     char reason[240], evidence[400]; // reason "": as it was
+    bool at_once;                    // another reason is told without waiting
 };
 
 struct health_verdict { // of a rule, of a link
@@ -249,6 +250,9 @@ static inline void health_bad(struct health_finding *f, int level, int64_t at)
 struct health_link *health_link_get(struct health *h, uint32_t slot); // makes it
 void health_link_free(struct health *h, struct health_link *l);
 void health_grow(struct health *h, uint32_t num);
+// "12:40:05 UTC"; "" when the wall clock is not known.
+const char *health_time_of_day(const struct health *h, int64_t at, char buf[24]);
+void health_span(int64_t ns, char *buf, size_t size); // "93 s", "16 min", "3.5 h"
 const char *health_end_name(const struct health *h, uint32_t slot, char *buf, size_t size);
 
 // health_down.c

@@ -24,6 +24,12 @@
 static void sweep_tick(void *arg);
 static void errors_tick(void *arg);
 
+static int64_t wall_at(void *arg, int64_t at)
+{
+    const struct tele *t = arg;
+    return tele_wall_now(t) - (loop_now(t->loop).ns - at);
+}
+
 // --- life ---
 
 struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, struct alarms *a,
@@ -56,7 +62,7 @@ struct tele *tele_new(struct loop *l, struct mad_engine *e, struct series *s, st
     loop_task_init(&t->keep_health.task, "telemetry", keep_health_step, t);
     loop_timer_init(&t->errors_timer, l, "telemetry", errors_tick, t);
     struct health_sink sink = {.arg = t, .raise = tell_health_raise, .clear = tell_health_clear};
-    t->health = health_new(NULL, &sink);
+    t->health = health_new(&(struct health_opts){.wall = wall_at, .wall_arg = t}, &sink);
     t->devices =
         devices_new(&(struct device_sink){.arg = t, .raise = tell_device_raise, .clear = tell_device_clear});
     t->congest = congest_new(NULL);

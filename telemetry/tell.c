@@ -152,6 +152,8 @@ void tell_health_raise(void *arg, const char *rule, uint32_t slot, enum alarm_se
         r.lost_bps = rate_of(t, slot);
         r.hosts = health_host_cut(t->health, slot);
     }
+    if ((strcmp(rule, "L01") == 0 || strcmp(rule, "L03") == 0) && health_is_back(t->health, slot))
+        r.advice = HEALTH_BACK_ADVICE;
     raise_at(arg, slot, &r);
 }
 

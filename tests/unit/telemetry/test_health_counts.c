@@ -129,6 +129,34 @@ BED(three_errors, 2, 400000)
     assert_non_null(strstr(reason(b, "L06"), "3 post-FEC symbol errors within 12 min"));
 }
 
+static double number_in(const char *text)
+{
+    return strtod(text + strcspn(text, "0123456789"), NULL);
+}
+
+// What is said of one cable is of one moment, and of now: also when it becomes less.
+BED(numbers_are_of_now, 1, 400000)
+{
+    pass(b, 20 * MIN);
+    spread(b, 0, TELE_SYMBOL_ERRORS, 600, 30 * MIN); // 20 a minute
+    pass(b, 10 * S);
+    double in_12 = number_in(reason(b, "L06")), in_60 = number_in(reason(b, "L07"));
+    assert_non_null(strstr(reason(b, "L07"), "within an hour"));
+    assert_in_range((int)in_60, 570, 600); // a minute ago at most
+    assert_true(in_12 <= in_60);
+    pass(b, 60 * MIN);
+    assert_non_null(strstr(reason(b, "L07"), "was "));
+    assert_non_null(strstr(reason(b, "L07"), "symbol errors within an hour"));
+    assert_non_null(strstr(reason(b, "L07"), "over when none has come for 126 min"));
+    unsigned n = b->num_said;
+    pass(b, 30 * MIN);
+    assert_int_equal(b->num_said, n); // the same is not told again
+    spread(b, 0, TELE_SYMBOL_ERRORS, 20, MIN);
+    pass(b, MIN);
+    assert_null(strstr(reason(b, "L06"), "was "));
+    assert_in_range((int)number_in(reason(b, "L06")), 18, 20);
+}
+
 // What a port has received from elsewhere blames no cable.
 BED(remote_errors, 1, 400000)
 {
@@ -353,6 +381,7 @@ int main(void)
         cmocka_unit_test(every_row_by_the_second),
         cmocka_unit_test(uncorrectable_blocks),
         cmocka_unit_test(three_errors),
+        cmocka_unit_test(numbers_are_of_now),
         cmocka_unit_test(remote_errors),
         cmocka_unit_test(severity_goes_up_and_down),
         cmocka_unit_test(bursts_are_not_sustained),
