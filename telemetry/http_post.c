@@ -17,7 +17,9 @@
 #include "lib/xalloc.h"
 
 #define TOKEN_MAX 8192
-#define ANSWER_MAX 4096 // bytes of an answer that are looked at
+#define ANSWER_MAX 4096         // bytes of an answer that are looked at
+#define ANSWER_END (64u << 10)  // bytes of an answer, after which its connection is given up
+#define HEADERS_END (64u << 10) // likewise of its headers, which then are no answer
 #define CONNECT_MS 5000L
 
 struct http_post {
@@ -26,6 +28,7 @@ struct http_post {
     struct curl_slist *headers; // without the token
     char *url, *token_file;
     struct buf body; // of the answer
+    size_t got, got_headers;
     char error[CURL_ERROR_SIZE];
     _Atomic bool aborted;
 };
@@ -42,7 +45,15 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
     struct http_post *h = arg;
     size_t room = h->body.len < ANSWER_MAX ? ANSWER_MAX - h->body.len : 0;
     buf_add(&h->body, p, size * n < room ? size * n : room);
-    return size * n;
+    h->got += size * n;
+    return h->got < ANSWER_END ? size * n : CURL_WRITEFUNC_ERROR;
+}
+
+static size_t on_header(char *p, size_t size, size_t n, void *arg)
+{
+    struct http_post *h = arg;
+    h->got_headers += size * n;
+    return h->got_headers < HEADERS_END ? size * n : CURL_WRITEFUNC_ERROR;
 }
 
 int http_url_check(const char *url, struct err *e)
@@ -63,6 +74,7 @@ static void set_options(struct http_post *h, const struct http_post_opts *o)
 {
     CURL *c = h->curl;
     curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L); // who ends does not wait for the resolver
     curl_easy_setopt(c, CURLOPT_URL, h->url);
     curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
@@ -72,6 +84,8 @@ static void set_options(struct http_post *h, const struct http_post_opts *o)
     curl_easy_setopt(c, CURLOPT_USERAGENT, "weft/" WEFT_VERSION);
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
+    curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(c, CURLOPT_HEADERDATA, h);
     curl_easy_setopt(c, CURLOPT_ERRORBUFFER, h->error);
     curl_easy_setopt(c, CURLOPT_POST, 1L);
     if (o->ca_file != NULL && o->ca_file[0] != 0)
@@ -180,7 +194,8 @@ static void judge(const struct http_post *h, CURLcode rc, struct http_answer *re
     curl_easy_getinfo(h->curl, CURLINFO_REQUEST_SIZE, &size);
     curl_easy_getinfo(h->curl, CURLINFO_SIZE_UPLOAD_T, &sent);
     curl_easy_getinfo(h->curl, CURLINFO_RETRY_AFTER, &after);
-    if (rc != CURLE_OK) {
+    // An answer of which we want no more is one: its status came before.
+    if (rc != CURLE_OK && h->got < ANSWER_END) {
         ret->outcome = HTTP_LATER;
         ret->unsure = sent > 0 || size > 0;
         snprintf(ret->text, sizeof(ret->text), "%.199s", h->error[0] ? h->error : curl_easy_strerror(rc));
@@ -202,6 +217,7 @@ void http_post(struct http_post *h, const void *body, size_t n, struct http_answ
     if (headers == NULL)
         return;
     buf_clear(&h->body);
+    h->got = h->got_headers = 0;
     h->error[0] = 0;
     curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(h->curl, CURLOPT_POSTFIELDS, body);

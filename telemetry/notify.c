@@ -18,7 +18,8 @@
 #define SOON (50 * MONO_MS)
 #define BACKOFF_FIRST (500 * MONO_MS)
 #define BACKOFF_MOST (30 * MONO_S)
-#define TELL_AFTER 3u // tries
+#define RETRY_AFTER_MOST (60 * MONO_S) // alarms wait no longer for what an answer asks for
+#define TELL_AFTER 3u                  // tries
 
 static const char *const kind_name[] = {
     [NOTIFY_ALERTMANAGER] = "alertmanager", [NOTIFY_WEBHOOK] = "webhook", [NOTIFY_SYSLOG] = "syslog"};
@@ -114,7 +115,6 @@ static void pump_events(struct notify_target *t)
 static void pump_alerts(struct notify_target *t, bool all)
 {
     struct buf body[NOTIFY_BODIES] = {0};
-    t->num_loading = 0;
     hand_over(t, body, alerts_compose(t, all, body));
 }
 
@@ -172,6 +172,16 @@ static void note_refused(struct notify_target *t, const struct courier_result *r
     t->told_refused = true;
 }
 
+// What Alertmanager has ends there after four resends: no answer can ask for more than one.
+int64_t notify_wait(const struct notify_target *t, int64_t retry_after_ns, uint64_t random)
+{
+    int64_t wait = http_backoff(t->tries, BACKOFF_FIRST, BACKOFF_MOST, random), most = RETRY_AFTER_MOST;
+    if (t->kind == NOTIFY_ALERTMANAGER && most > t->n->resend_ns)
+        most = t->n->resend_ns;
+    retry_after_ns = retry_after_ns < most ? retry_after_ns : most;
+    return retry_after_ns > wait ? retry_after_ns : wait;
+}
+
 // What a target refuses is not held against it: the next one may be good.
 static void on_done(void *arg, const struct courier_result *r)
 {
@@ -181,8 +191,7 @@ static void on_done(void *arg, const struct courier_result *r)
     if (r->refused)
         note_refused(t, r);
     if (t->kind == NOTIFY_ALERTMANAGER) {
-        alerts_done(t, good);
-        t->status.sent += good && !r->refused ? t->num_loading : 0;
+        t->status.sent += alerts_done(t, r->delivered, r->refused);
     } else {
         events_done(t, r->delivered, r->refused);
         t->status.sent += r->delivered;
@@ -195,9 +204,9 @@ static void on_done(void *arg, const struct courier_result *r)
         return;
     }
     note_bad(t, r);
-    t->sent_all = false;
-    int64_t wait = http_backoff(t->tries, BACKOFF_FIRST, BACKOFF_MOST, rng_u64(&t->n->rng));
-    loop_timer_after(&t->timer, r->retry_after_ns > wait ? r->retry_after_ns : wait);
+    if (r->delivered == 0) // it may have forgotten all when it comes back
+        t->sent_all = false;
+    loop_timer_after(&t->timer, notify_wait(t, r->retry_after_ns, rng_u64(&t->n->rng)));
 }
 
 // --- what callers tell ---
@@ -250,7 +259,7 @@ static int open_target(struct notifier *n, enum notify_kind kind, const char *te
     t->status.target = t->text;
     t->status.kind = kind_name[kind];
     n->num++;
-    int rc = kind == NOTIFY_SYSLOG ? syslog_target(text, &target, e) : http_target(t, o, &target, e);
+    int rc = kind == NOTIFY_SYSLOG ? syslog_target(text, 0, &target, e) : http_target(t, o, &target, e);
     if (rc != 0)
         return rc;
     t->courier = courier_new(n->loop, &target, on_done, t);

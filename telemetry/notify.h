@@ -11,6 +11,7 @@
 // an endsAt of four times that, so that it ends there by itself should weft go away; one that is over is sent
 // with the time of its end until that was taken, and for 15 minutes. After an outage or a restart it has the
 // state of that moment.
+// Where an answer asks for time (Retry-After), it gets a minute at most, and no more than a resend.
 // Webhooks and syslog are told of events ("alarm-raised", …) one after the other. The id of the last one
 // taken is kept in meta.db, so that after an outage or a restart the rest follows; what is older than
 // `replay` by then is left out, counted and told. An event is told twice only where its answer was lost.

@@ -20,7 +20,9 @@ struct alert {
     enum alarm_severity severity;
     int64_t ended_ns; // 0: holds
     uint64_t change, sending,
-        taken; // numbers of states: the latest, the one under way, the last that was taken
+        taken;      // numbers of states: the latest, the one under way, the last that was taken
+    uint64_t round; // of resending: the last in which it was taken
+    unsigned body;  // of the load under way
     bool seen;
     char *json; // without endsAt and the closing brace
 };
@@ -28,7 +30,7 @@ struct alert {
 struct alerts {
     struct alert *first, **last;
     uint32_t num, num_ended;
-    uint64_t changes;
+    uint64_t changes, round;
 };
 
 struct alerts *alerts_new(void)
@@ -270,8 +272,10 @@ unsigned alerts_compose(struct notify_target *t, bool all, struct buf ret[NOTIFY
     int64_t now = wall_now_ns();
     unsigned n = 0;
 
-    if (all)
+    if (all) {
         compare(t);
+        t->alerts->round++;
+    }
     for (struct alert **at = &t->alerts->first; *at != NULL;) {
         struct alert *x = *at;
         if (x->ended_ns != 0 && x->taken == x->change && now - x->ended_ns > ENDED_KEEP) {
@@ -279,7 +283,7 @@ unsigned alerts_compose(struct notify_target *t, bool all, struct buf ret[NOTIFY
             continue;
         }
         at = &x->next;
-        if (x->taken == x->change && !all)
+        if (x->taken == x->change && x->round == t->alerts->round)
             continue;
         if (n == 0 || ret[n - 1].len > NOTIFY_BODY_BYTES) {
             if (n == NOTIFY_BODIES) // the rest is due still
@@ -288,19 +292,25 @@ unsigned alerts_compose(struct notify_target *t, bool all, struct buf ret[NOTIFY
         }
         put(&ret[n - 1], x, x->ended_ns != 0 ? x->ended_ns : now + 4 * t->n->resend_ns);
         x->sending = x->change;
-        t->num_loading++;
+        x->body = n - 1;
     }
     for (unsigned i = 0; i < n; i++)
         buf_puts(&ret[i], "]\n");
     return n;
 }
 
-// What part of a load was taken does not matter: all of it may be sent again.
-void alerts_done(struct notify_target *t, bool all_taken)
+// A body that is refused would be so again: its alerts wait for the next round. Alertmanager takes what is
+// good of it all the same.
+unsigned alerts_done(struct notify_target *t, unsigned delivered, bool refused)
 {
+    unsigned n = 0;
     for (struct alert *x = t->alerts->first; x != NULL; x = x->next) {
-        if (all_taken && x->sending != 0)
+        if (x->sending != 0 && x->body < delivered + refused) {
             x->taken = x->sending;
+            x->round = t->alerts->round;
+            n += x->body < delivered;
+        }
         x->sending = 0;
     }
+    return n;
 }

@@ -37,7 +37,7 @@ struct notify_target {
     uint64_t load[NOTIFY_BODIES];        // events of the load under way, by body
     uint64_t looked_at;                  // the last event behind them that needs no telling
     uint64_t dropped_untold, dropped_to; // too old; … so far they are counted
-    unsigned num_loading;                // bodies; Alertmanager: alerts
+    unsigned num_loading;                // bodies
 };
 
 struct notifier {
@@ -55,13 +55,19 @@ struct notifier {
     struct rng rng;
 };
 
+// --- notify.c ---
+// Until the next try after one that failed, where the answer asked for so long.
+int64_t notify_wait(const struct notify_target *t, int64_t retry_after_ns, uint64_t random);
+
 // --- notify_alerts.c ---
 struct alerts *alerts_new(void);
 void alerts_free(struct alerts *a);
 void alerts_change(struct notify_target *t, const struct alarm_change *c);
-// Compares with the list and composes what is to be sent; all: also what is known already. Returns bodies.
+// Composes what is to be sent; all: compares with the list before, and what is known already is due again.
+// What finds no room stays due. Returns bodies.
 unsigned alerts_compose(struct notify_target *t, bool all, struct buf ret[NOTIFY_BODIES]);
-void alerts_done(struct notify_target *t, bool all_taken);
+// So many bodies were taken; refused: and the next one never will be. Returns how many alerts were taken.
+unsigned alerts_done(struct notify_target *t, unsigned delivered, bool refused);
 // One alert as Alertmanager's API has it; ends_ns 0: left out.
 json_t *alert_json(const struct notifier *n, const struct alarm *m, int64_t ends_ns);
 

@@ -18,10 +18,13 @@
 
 #include "lib/err.h"
 #include "lib/mono.h"
+#include "lib/thread.h"
 #include "lib/xalloc.h"
 
+#define LOOKUP_MS 20000
 #define CONNECT_MS 5000
 #define ACK_MS 5000
+#define LOAD_MS 30000
 #define ERROR_MS 20 // an error of a datagram comes back at once on the same machine
 #define ENTERPRISE "weft@32473"
 
@@ -104,11 +107,23 @@ enum transport {
     TCP,
     UNIX,
 };
+// A name is looked up by a thread of its own, which nobody has to wait for: a resolver may take as long as it
+// likes, and cannot be interrupted. The last of the two who hold it frees it.
+struct lookup {
+    _Atomic unsigned refs;
+    char *host, *port;
+    int socktype;
+    int done; // becomes readable
+    int rc;   // of getaddrinfo()
+    struct addrinfo *list;
+};
 struct target {
     enum transport how;
     char *text, *host, *port; // host: the path of UNIX
     int fd;                   // -1: not connected
     int wake;                 // becomes readable with abort
+    struct lookup *lookup;    // under way
+    int64_t load_ns, until;   // of a load; of the one under way
     _Atomic bool aborted;
 };
 
@@ -119,16 +134,66 @@ static void disconnect(struct target *t)
     t->fd = -1;
 }
 
-// Until the socket is so or there is an error: 0; -ETIMEDOUT, -ECANCELED.
-static int wait_for(struct target *t, short events, int ms)
+// Until the descriptor is so or there is an error: 0; -ETIMEDOUT, -ECANCELED.
+static int wait_for_fd(struct target *t, int fd, short events, int ms)
 {
-    struct pollfd p[2] = {{.fd = t->fd, .events = events}, {.fd = t->wake, .events = POLLIN}};
+    struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = t->wake, .events = POLLIN}};
     int n = poll(p, 2, ms);
     if (atomic_load(&t->aborted))
         return -ECANCELED;
     if (n < 0)
         return errno == EINTR ? 0 : -errno;
     return n == 0 ? -ETIMEDOUT : 0;
+}
+
+static int wait_for(struct target *t, short events, int ms)
+{
+    return wait_for_fd(t, t->fd, events, ms);
+}
+
+static void lookup_unref(struct lookup *l)
+{
+    if (l == NULL || atomic_fetch_sub(&l->refs, 1) > 1)
+        return;
+    if (l->list != NULL)
+        freeaddrinfo(l->list);
+    if (l->done >= 0)
+        close(l->done);
+    free(l->host);
+    free(l->port);
+    free(l);
+}
+
+static void *lookup_main(void *arg)
+{
+    struct lookup *l = arg;
+    struct addrinfo hints = {.ai_socktype = l->socktype};
+    l->rc = getaddrinfo(l->host, l->port, &hints, &l->list);
+    if (l->rc != 0)
+        l->list = NULL;
+    if (eventfd_write(l->done, 1) != 0) {
+        // Cannot be: it is written once.
+    }
+    lookup_unref(l);
+    return NULL;
+}
+
+static struct lookup *lookup_new(const struct target *t)
+{
+    struct lookup *l = xcalloc(1, sizeof(*l));
+    pthread_t thread;
+    l->refs = 2;
+    l->host = xstrdup(t->host);
+    l->port = xstrdup(t->port);
+    l->socktype = t->how == TCP ? SOCK_STREAM : SOCK_DGRAM;
+    l->done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->done >= 0 && thread_start(&thread, "weft-lookup", lookup_main, l) == 0) {
+        pthread_detach(thread);
+        return l;
+    }
+    l->refs = 1;
+    lookup_unref(l);
+    return NULL;
 }
 
 static int socket_error(int fd)
@@ -158,24 +223,41 @@ static int connect_unix(struct target *t)
     return connect_to(t, AF_UNIX, SOCK_DGRAM, (const struct sockaddr *)&sa, sizeof(sa));
 }
 
+// One that is slow is asked for again only when it has ended.
+static int look_up(struct target *t, char *why, size_t size)
+{
+    if (t->lookup == NULL && (t->lookup = lookup_new(t)) == NULL) {
+        snprintf(why, size, "%.80s: no thread can be had for looking it up", t->text);
+        return -EAGAIN;
+    }
+    int rc = wait_for_fd(t, t->lookup->done, POLLIN, LOOKUP_MS);
+    if (rc == -ETIMEDOUT)
+        snprintf(why, size, "%.80s: the name is still being looked up", t->text);
+    else if (rc == 0 && t->lookup->rc != 0)
+        snprintf(why, size, "%.80s: %s", t->text, gai_strerror(t->lookup->rc));
+    return rc != 0 ? rc : t->lookup->rc != 0 ? -EHOSTUNREACH : 0;
+}
+
 static int connect_inet(struct target *t, char *why, size_t size)
 {
-    struct addrinfo hints = {.ai_socktype = t->how == TCP ? SOCK_STREAM : SOCK_DGRAM}, *list;
-    int rc = getaddrinfo(t->host, t->port, &hints, &list);
-    if (rc != 0) {
-        snprintf(why, size, "%.80s: %s", t->text, gai_strerror(rc));
-        return -EHOSTUNREACH;
-    }
-    rc = -EHOSTUNREACH;
-    for (const struct addrinfo *a = list; a != NULL && rc != 0 && rc != -ECANCELED; a = a->ai_next)
+    int rc = look_up(t, why, size);
+    if (rc == -ETIMEDOUT || rc == -ECANCELED || t->lookup == NULL)
+        return rc;
+    const struct addrinfo *a = rc == 0 ? t->lookup->list : NULL;
+    if (rc == 0)
+        rc = -EHOSTUNREACH;
+    for (; a != NULL && rc != 0 && rc != -ECANCELED; a = a->ai_next)
         rc = connect_to(t, a->ai_family, a->ai_socktype, a->ai_addr, a->ai_addrlen);
-    freeaddrinfo(list);
+    lookup_unref(t->lookup);
+    t->lookup = NULL;
     return rc;
 }
 
 static int send_all(struct target *t, const char *p, size_t n)
 {
     while (n > 0) {
+        if (mono_now().ns > t->until)
+            return -ETIMEDOUT;
         ssize_t k = send(t->fd, p, n, MSG_NOSIGNAL);
         int rc = k >= 0 ? 0 : errno == EAGAIN || errno == ENOBUFS ? wait_for(t, POLLOUT, ACK_MS) : -errno;
         if (rc != 0)
@@ -255,6 +337,7 @@ static void deliver(void *arg, const struct courier_load *l, struct courier_resu
     bool old = t->fd >= 0;
     int rc = old ? 0 : t->how == UNIX ? connect_unix(t) : connect_inet(t, ret->text, sizeof(ret->text));
 
+    t->until = mono_now().ns + t->load_ns;
     if (rc == 0)
         rc = t->how == TCP ? deliver_tcp(t, l) : deliver_datagrams(t, l);
     if (rc == 0) {
@@ -282,6 +365,7 @@ static void target_free(void *arg)
 {
     struct target *t = arg;
     disconnect(t);
+    lookup_unref(t->lookup);
     if (t->wake >= 0)
         close(t->wake);
     free(t->text);
@@ -348,11 +432,12 @@ int syslog_check(const char *text, struct err *e)
     return 0;
 }
 
-int syslog_target(const char *text, struct courier_target *ret, struct err *e)
+int syslog_target(const char *text, int64_t load_ns, struct courier_target *ret, struct err *e)
 {
     struct target *t = target_new(text, e);
     if (t == NULL)
         return e->code;
+    t->load_ns = load_ns ? load_ns : LOAD_MS * MONO_MS;
     t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->wake < 0) {
         target_free(t);

@@ -19,9 +19,10 @@ struct err;
 #define SYSLOG_MAX_UDP 2048u // what every receiver takes (RFC 5426 3.2)
 
 // "udp://host:514", "tcp://[::1]:601", "unix:/dev/log"; the port may be left out: 514, 601. 0, or -EINVAL and
-// *e. The courier's deliver() takes messages as syslog_message() makes them.
+// *e. The courier's deliver() takes messages as syslog_message() makes them. A load that is not sent after
+// load_ns (0 = 30 s), however busily it is read, has failed.
 int syslog_check(const char *text, struct err *e); // whether it is a target
-int syslog_target(const char *text, struct courier_target *ret, struct err *e);
+int syslog_target(const char *text, int64_t load_ns, struct courier_target *ret, struct err *e);
 
 struct syslog_param {
     const char *name, *value; // name: of ASCII letters; value: UTF-8

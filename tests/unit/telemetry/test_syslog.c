@@ -2,6 +2,7 @@
 // Syslog: messages as RFC 5424 has them, targets as people write them, and delivery over real sockets.
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,14 +82,14 @@ static void targets(void **state)
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         struct courier_target t;
         struct err e = {0};
-        if (syslog_target(good[i], &t, &e) != 0)
+        if (syslog_target(good[i], 0, &t, &e) != 0)
             fail_msg("%s: %s", good[i], e.text);
         t.free(t.arg);
     }
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct courier_target t;
         struct err e = {0};
-        assert_int_equal(syslog_target(bad[i], &t, &e), -EINVAL);
+        assert_int_equal(syslog_target(bad[i], 0, &t, &e), -EINVAL);
         assert_non_null(strstr(e.text, "none of udp://"));
     }
 }
@@ -118,7 +119,7 @@ static struct courier_target open_target(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    assert_int_equal(syslog_target(text, &t, &e), 0);
+    assert_int_equal(syslog_target(text, 0, &t, &e), 0);
     return t;
 }
 
@@ -180,6 +181,43 @@ static void over_tcp(void **state)
     t.free(t.arg);
 }
 
+static void *read_slowly(void *arg)
+{
+    int listens = *(int *)arg, c = accept(listens, NULL, NULL);
+    char few[512];
+    while (recv(c, few, sizeof(few), 0) > 0)
+        usleep(200);
+    close(c);
+    return NULL;
+}
+
+// Whoever takes a few bytes each time would hold its target for ever.
+static void who_reads_slowly_has_failed(void **state)
+{
+    unsigned port = 0;
+    int fd = bound(SOCK_STREAM, &port), few = 4096;
+    char text[60];
+    struct courier_target t;
+    struct courier_result r = {0};
+    struct buf body = {0};
+    struct err e = {0};
+    pthread_t thread;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &few, sizeof(few));
+    assert_int_equal(listen(fd, 5), 0);
+    assert_int_equal(pthread_create(&thread, NULL, read_slowly, &fd), 0);
+    snprintf(text, sizeof(text), "tcp://127.0.0.1:%u", port);
+    assert_int_equal(syslog_target(text, 50000000, &t, &e), 0);
+    for (unsigned i = 0; i < 1u << 20; i++)
+        buf_puts(&body, "and so on, ");
+    t.deliver(t.arg, &(struct courier_load){&body, 1}, &r);
+    assert_int_equal(r.delivered, 0);
+    assert_non_null(strstr(r.text, "timed out"));
+    t.free(t.arg);
+    pthread_join(thread, NULL);
+    close(fd);
+    buf_done(&body);
+}
+
 static void over_unix(void **state)
 {
     const char *tmp = getenv("TMPDIR");
@@ -211,8 +249,13 @@ static void over_unix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message), cmocka_unit_test(long_ones_are_cut), cmocka_unit_test(targets),
-        cmocka_unit_test(over_udp),  cmocka_unit_test(over_tcp),          cmocka_unit_test(over_unix),
+        cmocka_unit_test(a_message),
+        cmocka_unit_test(long_ones_are_cut),
+        cmocka_unit_test(targets),
+        cmocka_unit_test(over_udp),
+        cmocka_unit_test(over_tcp),
+        cmocka_unit_test(over_unix),
+        cmocka_unit_test(who_reads_slowly_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
