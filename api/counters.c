@@ -161,8 +161,8 @@ struct counters_row {
     const struct module_row *module;
 };
 #define ROW(f) offsetof(struct counters_row, f)
-const char *const unread_names[] = {"read",   "not-yet", "no-answer",    "refused",
-                                    "no-pma", "gone",    "wrong-answer", NULL};
+const char *const unread_names[] = {"read", "not-yet",      "no-answer", "refused", "no-pma",
+                                    "gone", "wrong-answer", "slow",      NULL};
 const char *const health_names[] = {"unknown",  "healthy", "unsure", "degraded",
                                     "flapping", "failing", "down",   NULL};
 static const struct field counters_fields[] = {

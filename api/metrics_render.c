@@ -482,6 +482,7 @@ static enum answered answered(uint8_t unread)
     case TELE_REFUSED:
     case TELE_NO_PMA:
     case TELE_WRONG:
+    case TELE_SLOW:
         return ANSWER_FAILED;
     }
     return ANSWER_NONE_DUE;

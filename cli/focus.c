@@ -21,8 +21,8 @@ static const char *const tiers[] = {"leaf", "spine", "core", NULL};
 static const char *const states[] = {"nop", "down", "init", "armed", "active", "unknown", "away", NULL};
 static const char *const healths[] = {"unknown",  "healthy", "unsure", "degraded",
                                       "flapping", "failing", "down",   NULL};
-static const char *const pmas[] = {"read",   "not-yet", "no-answer",    "refused",
-                                   "no-pma", "gone",    "wrong-answer", NULL};
+static const char *const pmas[] = {"read", "not-yet",      "no-answer", "refused", "no-pma",
+                                   "gone", "wrong-answer", "slow",      NULL};
 static const char *const severities[] = {"info",  "notice", "warning",  "error",
                                          "minor", "major",  "critical", NULL};
 

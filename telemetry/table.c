@@ -28,6 +28,8 @@ const char *tele_unread_name(enum tele_unread u)
         return "gone";
     case TELE_WRONG:
         return "wrong-answer";
+    case TELE_SLOW:
+        return "slow";
     }
     return "";
 }

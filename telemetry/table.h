@@ -31,6 +31,7 @@ enum tele_unread { // why a port has no fresh reading
     TELE_NO_PMA,    // no performance management agent
     TELE_GONE,      // not in the snapshot any more, or without a cable
     TELE_WRONG,     // answered for another port, or nonsense
+    TELE_SLOW,      // it answers, but not all of its ports within a sweep: they come in turn
 };
 const char *tele_unread_name(enum tele_unread u);
 

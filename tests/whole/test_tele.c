@@ -279,6 +279,10 @@ static void slower_than_a_sweep(void **state)
             assert_int_equal(world_table(&w)->port[s].unread, TELE_READ);
         else
             read += world_table(&w)->port[s].unread == TELE_READ;
+    struct tele_unread_node *u;
+    assert_int_equal(tele_unread_nodes(w.tele, &u), 1);
+    assert_true(u[0].guid == leaf && u[0].why == TELE_SLOW && u[0].since > 0);
+    free(u);
     assert_true(read > 0);
     world_down(&w);
 }
