@@ -3,10 +3,13 @@
 // (learn.c), and the ideal tables for it. What is in force is a function of these and of the live fabric
 // alone (route_repair_from()): a failure moves what crossed it, a repair brings it home, and a restart comes
 // to the same tables. Kept in the database as ibnetdiscover text under a line that tells its size and one of
-// its state, who has changed that and when; made by a worker, since a large fabric's text is megabytes.
+// its state, who has changed that and when, with a checksum before; made by a worker, since a large fabric's
+// text is megabytes.
 //
 // What somebody asks for is done by the next sweep: it is tried with the routes that follow from it, and kept
 // when these are in force.
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +17,14 @@
 #include "fabric/merge.h"
 #include "fabric/reader.h"
 #include "fabric/writer.h"
-#include "lib/log.h"
+#include "lib/err.h"
+#include "lib/hash.h"
 #include "lib/xalloc.h"
 #include "sm/drain_priv.h"
 #include "sm/sm_priv.h"
 
+#define SUM "# sum %016" PRIx64 "\n" // of all behind it; without it: as earlier versions kept it
+#define SUM_LEN (6 + 16 + 1)
 #define HEAD "# blueprint nodes %u links %u\n"
 #define STATE "# state %s since %lld by %s\n"
 
@@ -97,18 +103,44 @@ bool sm_get_routing(const struct sm *sm, struct sm_routing *ret)
 
 // --- kept ---
 
+static uint64_t sum_of(const char *p, size_t n)
+{
+    uint64_t h = 0xcbf29ce484222325; // FNV-1a
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) * 0x100000001b3;
+    return hash_mix64(h);
+}
+
+// The text behind the sum; NULL: it is damaged. A file system's flipped bit is a switch that never was.
+static const char *check_sum(const char *p, size_t n)
+{
+    char line[SUM_LEN + 1];
+    if (n >= 12 && memcmp(p, HEAD, 12) == 0)
+        return p;
+    if (n < SUM_LEN)
+        return NULL;
+    snprintf(line, sizeof(line), SUM, sum_of(p + SUM_LEN, n - SUM_LEN));
+    return memcmp(p, line, SUM_LEN) == 0 ? p + SUM_LEN : NULL;
+}
+
 static void work(void *arg, struct par *par)
 {
     struct sm_blueprint_job *j = arg;
+    char line[SUM_LEN + 1];
     FILE *f = open_memstream(&j->text, &j->len);
     (void)par;
     if (f == NULL)
         return;
+    fprintf(f, SUM, (uint64_t)0);
     fprintf(f, HEAD, j->fabric->num_nodes, j->fabric->num_links);
     fprintf(f, STATE, sm_blueprint_state_name(j->state), (long long)j->since_ns, j->by[0] ? j->by : "-");
     int rc = write_ibnetdiscover(j->fabric, f);
-    if (fclose(f) != 0 || rc != 0)
+    if (fclose(f) != 0 || rc != 0) {
         j->len = 0;
+        return;
+    }
+    snprintf(line, sizeof(line), SUM, sum_of(j->text + SUM_LEN, j->len - SUM_LEN));
+    memcpy(j->text, line, SUM_LEN);
 }
 
 static void job_free(struct sm *sm)
@@ -162,7 +194,7 @@ static void keep(struct sm *sm)
     pool_submit(sm->pool, &j->job);
 }
 
-// The second line. There is none in a blueprint that an earlier version has kept: it was learning.
+// The line behind the head. There is none in a blueprint that an earlier version has kept: it was learning.
 static void load_state(struct sm *sm, const char *text)
 {
     char state[16] = "", by[64] = "";
@@ -184,13 +216,20 @@ void sm_blueprint_load(struct sm *sm)
 
     if (sm->db == NULL || db_blob_get(sm->db, sm->o.fabric, "blueprint", &p, &n) != 0)
         return;
-    const struct fabric *read = reader_parse(p, n, "blueprint", &fs, &e);
+    const char *text = check_sum(p, n);
+    const struct fabric *read = NULL;
+    if (text == NULL)
+        err_set(&e, -EBADMSG, "blueprint", "its checksum is wrong: meta.db is damaged");
+    else
+        read = reader_parse(text, n - (size_t)(text - (char *)p), "blueprint", &fs, &e);
     if (read != NULL)
-        load_state(sm, p);
+        load_state(sm, text);
     free(p);
     findings_done(&fs);
     if (read == NULL) {
-        log_warning("blueprint-not-read", "fabric=%s text=\"%s\"", sm->o.fabric, e.text);
+        sm_event(sm, "blueprint-not-read", "error", "",
+                 "the blueprint that was kept cannot be read and is learned anew from what is there now: %s",
+                 e.text);
         return;
     }
     sm->blueprint.known = fabric_merge(read, NULL);
