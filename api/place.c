@@ -8,8 +8,8 @@
 
 #include "api/tele.h"
 #include "lib/buf.h"
+#include "lib/called.h"
 #include "lib/guid.h"
-#include "lib/word.h"
 
 #define ROW(f) offsetof(struct place_row, f)
 static const struct field place_fields[] = {
@@ -33,65 +33,9 @@ const struct schema schema_place = {.name = "place", "", sizeof(struct place_row
 
 // --- names ---
 
-// Length of what names the node in "NODE/3", "NODE[3]"; 0: no port is named.
-static size_t split(const char *word, unsigned *ret_port)
-{
-    size_t len = strlen(word);
-    bool bracket = len > 0 && word[len - 1] == ']';
-    const char *at = strrchr(word, bracket ? '[' : '/');
-    char *end;
-    if (at == NULL || at == word || at[1] < '0' || at[1] > '9')
-        return 0;
-    unsigned long v = strtoul(at + 1, &end, 10);
-    if (end != word + len - bracket || v > 254)
-        return 0;
-    *ret_port = (unsigned)v;
-    return (size_t)(at - word);
-}
-
-// "gpu-0001 mlx5_3" and "gpu-0001/3" are of the host gpu-0001.
-static bool is_of_host(const char *name, const char *host, size_t n)
-{
-    return n > 0 && strncmp(name, host, n) == 0 && (name[n] == ' ' || name[n] == '/');
-}
-
-// "HOST:RAIL": length of the host.
-static size_t split_rail(const char *word, long *ret_rail)
-{
-    const char *colon = strrchr(word, ':');
-    char *end;
-    if (colon == NULL || colon == word || colon[1] < '0' || colon[1] > '9' || strlen(colon + 1) > 3)
-        return 0;
-    *ret_rail = strtol(colon + 1, &end, 10);
-    return *end == 0 ? (size_t)(colon - word) : 0;
-}
-
-static bool node_named(const struct place_row *p, const char *word)
-{
-    char guid[20];
-    uint64_t v;
-    long rail;
-    if (p->name[0] != 0 && (word_glob(word, p->name) || is_of_host(p->name, word, strlen(word))))
-        return true;
-    size_t n = split_rail(word, &rail);
-    if (n > 0)
-        return p->rail == rail && is_of_host(p->name, word, n);
-    if (strlen(word) > 6 && guid_parse(word, &v) == 0)
-        return v == p->guid;
-    return strncmp(word, "0x", 2) == 0 && word_glob(word, guid_str(p->guid, guid));
-}
-
 bool place_named(const struct place_row *p, const char *word)
 {
-    char node[256];
-    unsigned port;
-    if (node_named(p, word))
-        return true;
-    size_t n = split(word, &port);
-    if (n == 0 || n >= sizeof(node) || p->port != (int64_t)port)
-        return false;
-    snprintf(node, sizeof(node), "%.*s", (int)n, word);
-    return node_named(p, node);
+    return called_port(&(struct called){p->guid, p->name, p->port, p->rail}, word);
 }
 
 static bool named(const void *row, const void *end, const char *word)
@@ -126,11 +70,10 @@ static bool is_there(const struct fabric *f, struct asked *a)
 {
     for (uint32_t i = 0; f != NULL && i < f->num_nodes; i++) {
         const struct node *n = &f->node[i];
-        struct place_row row = {
-            .guid = n->guid, .name = fabric_desc(f, n), .rail = id_or_null(n->rail, RAIL_NONE)};
-        if (node_named(&row, a->word))
+        struct called x = {n->guid, fabric_desc(f, n), -1, id_or_null(n->rail, RAIL_NONE)};
+        if (called_node(&x, a->word))
             return true;
-        if (!a->with_port || !node_named(&row, a->node))
+        if (!a->with_port || !called_node(&x, a->node))
             continue;
         a->seen = true;
         a->ports = n->num_ports;
@@ -145,7 +88,7 @@ static void say_unknown(const struct fabric *f, const struct asked *a, struct er
     struct buf b = {0};
     const char *part = a->with_port ? a->node : a->word;
     long rail;
-    size_t host = split_rail(part, &rail), n = 0, len = host > 0 ? host : strlen(part);
+    size_t host = called_split_rail(part, &rail), n = 0, len = host > 0 ? host : strlen(part);
     char like[64];
     snprintf(like, sizeof(like), "%.*s", (int)(len < 60 ? len : 60), part);
     for (uint32_t i = 0; f != NULL && like[0] != 0 && i < f->num_nodes && n < 6; i++)
@@ -165,7 +108,7 @@ int place_word(struct api *a, const struct view *only, const char *word, struct 
     struct asked q = {.word = word};
     const struct fabric *first = NULL;
     uint64_t guid;
-    size_t n = split(word, &q.port);
+    size_t n = called_split_port(word, &q.port);
 
     q.with_port = n > 0 && n < sizeof(q.node);
     if (q.with_port)

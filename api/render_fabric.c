@@ -600,12 +600,103 @@ static bool links_step(struct slices *s)
     return true;
 }
 
+// --- cables of the blueprint that are away ---
+
+// Whether the lower end's port has a cable now, be it another.
+static bool has_cable(const struct fabric *f, const struct fabric *known, const struct port *p)
+{
+    const struct node *n = fabric_by_guid(f, fabric_node(known, p->node)->guid);
+    port_id id = n != NULL ? fabric_port_at(f, n, p->num) : PORT_NONE;
+    return port_valid(id) && port_valid(fabric_port(f, id)->peer);
+}
+
+struct away {
+    struct slices s;
+    struct view *v;
+    const struct fabric *f, *known; // references
+    struct list l;
+    struct sieve *focus;
+    uint64_t i; // port of known
+};
+
+static void put_away(struct away *w, const struct port *p)
+{
+    struct end_row a, z;
+    char link[16];
+    const struct fabric *b = w->known;
+    const struct port *q = port_valid(p->peer) ? fabric_port(b, p->peer) : NULL;
+    if (q == NULL || !is_a_end(b, p, q) || has_cable(w->f, b, p))
+        return;
+    uint32_t mbps = port_rate_mbps(&p->a);
+    bool trunk = fabric_node(b, p->node)->type == NODE_SWITCH && fabric_node(b, q->node)->type == NODE_SWITCH;
+    fill_end(b, p, &a);
+    fill_end(b, q, &z);
+    struct link_row row = {.a = &a,
+                           .z = &z,
+                           .link = link_word(&p->a, link, sizeof(link)),
+                           .gbps = mbps ? mbps / 1000.0 : (double)NAN,
+                           .kind = link_kinds[trunk],
+                           .state = port_state_name(PORT_DOWN)};
+    if (sieve_has(w->focus, &row))
+        list_item(&w->l, &row);
+}
+
+static bool away_step(struct slices *s)
+{
+    struct away *w = (struct away *)s;
+    char next[24];
+    uint64_t n = w->known != NULL ? w->known->num_ports : 0;
+    for (; w->i < n && !list_full(&w->l); w->i++) {
+        if (slice_over(s))
+            return false;
+        put_away(w, &w->known->port[w->i]);
+    }
+    list_end(&w->l, w->i < n ? number_text(w->i, next) : NULL, NO_INT, (int64_t)w->f->generation,
+             view_sampled(s->r->api, w->v));
+    return true;
+}
+
+static void away_free(struct slices *s)
+{
+    struct away *w = (struct away *)s;
+    fabric_unref(w->f);
+    if (w->known != NULL)
+        fabric_unref(w->known);
+    sieve_free(w->focus);
+    free(w);
+}
+
+static void get_away(struct request *r, struct view *v)
+{
+    struct sm_blueprint b = {0};
+    struct sieve *focus;
+    uint64_t i;
+    if (!cursor_number(r, &i) || !query_focus(r, &schema_link, "a.name z.name a.guid z.guid", &focus))
+        return;
+    if (v->src->sm != NULL)
+        sm_get_blueprint(v->src->sm, &b);
+    struct away *w = xcalloc(1, sizeof(*w));
+    w->s.step = away_step;
+    w->s.free = away_free;
+    w->v = v;
+    w->f = fabric_ref(v->f);
+    w->known = b.known != NULL ? fabric_ref(b.known) : NULL;
+    w->focus = focus;
+    w->i = i;
+    list_begin(&w->l, r, &schema_link);
+    slices_run(r, &w->s);
+}
+
 void get_links(struct request *r)
 {
     struct view *v = view_of(r);
     struct position after;
     struct sieve *focus;
 
+    if (v != NULL && query_bool(r, "away")) {
+        get_away(r, v);
+        return;
+    }
     if (v == NULL || !parse_cursor(r, true, &after) ||
         !query_focus(r, &schema_link, "a.name z.name a.guid z.guid", &focus))
         return;

@@ -43,6 +43,9 @@ static const struct param port_params[] = {
 };
 static const struct param link_params[] = {
     FOCUS_PARAM,
+    {.name = "away",
+     .type = PARAM_BOOL,
+     .doc = "cables of the blueprint that are away instead, as they were; their state is down"},
     {0},
 };
 static const struct param route_params[] = {

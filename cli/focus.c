@@ -18,7 +18,7 @@ static const char *const roles[] = {"unknown", "host",  "aggregation", "gateway"
                                     "leaf",    "spine", "core",        "switch",  NULL};
 static const char *const kinds[] = {"host", "trunk", NULL};
 static const char *const tiers[] = {"leaf", "spine", "core", NULL};
-static const char *const states[] = {"nop", "down", "init", "armed", "active", "unknown", "away", NULL};
+static const char *const states[] = {"nop", "down", "init", "armed", "active", "unknown", NULL};
 static const char *const healths[] = {"unknown",  "healthy", "unsure", "degraded",
                                       "flapping", "failing", "down",   NULL};
 static const char *const pmas[] = {"read", "not-yet",      "no-answer", "refused", "no-pma",
@@ -56,6 +56,7 @@ struct focus *focus_of(const char *text, const struct field *fields, const char 
 struct row {
     const struct field *fields;
     json_t *item;
+    bool (*named)(json_t *item, const char *word);
 };
 
 static void value_of(void *arg, unsigned i, struct focus_value *ret)
@@ -73,5 +74,17 @@ static void value_of(void *arg, unsigned i, struct focus_value *ret)
 
 bool focus_has(const struct focus *f, const struct field *fields, json_t *item)
 {
-    return focus_match(f, value_of, &(struct row){fields, item});
+    return focus_match(f, value_of, &(struct row){.fields = fields, .item = item});
+}
+
+static bool named_in(void *arg, const char *word)
+{
+    const struct row *r = arg;
+    return r->named(r->item, word);
+}
+
+bool focus_has_named(const struct focus *f, const struct field *fields, json_t *item,
+                     bool (*named)(json_t *item, const char *word))
+{
+    return focus_match_named(f, value_of, named_in, &(struct row){fields, item, named});
 }

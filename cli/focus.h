@@ -9,5 +9,8 @@
 // names: keys of the fields that a bare name is compared with, blanks between. NULL and *e.
 struct focus *focus_of(const char *text, const struct field *fields, const char *names, struct err *e);
 bool focus_has(const struct focus *f, const struct field *fields, json_t *item);
+// named: whether the item is what a bare name means.
+bool focus_has_named(const struct focus *f, const struct field *fields, json_t *item,
+                     bool (*named)(json_t *item, const char *word));
 
 #endif

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists: nodes, ports, links, findings, counters of management packets.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/focus.h"
+#include "cli/tele.h"
 #include "cli/text.h"
+#include "lib/called.h"
+#include "lib/guid.h"
+#include "lib/word.h"
 #include "lib/xalloc.h"
 
 static const struct field node_fields[] = {
@@ -85,35 +90,39 @@ static const struct field all_port_fields[] = {
     {0},
 };
 
-static const struct field link_fields[] = {
-    {.key = "a", .title = "A", .path = "a.name", .flags = FIELD_SHRINK},
-    {.key = "a_port", .title = "PORT", .path = "a.port", .kind = FIELD_NUMBER},
-    {.key = "z", .title = "Z", .path = "z.name", .flags = FIELD_SHRINK},
-    {.key = "z_port", .title = "PORT", .path = "z.port", .kind = FIELD_NUMBER},
-    {.key = "link", .title = "LINK"},
-    {.key = "gbps", .title = "GBIT/S", .kind = FIELD_NUMBER},
-    {.key = "kind", .title = "KIND"},
-    {.key = "state", .title = "STATE", .flags = FIELD_STATE},
-    {.key = "a_guid", .path = "a.guid", .flags = FIELD_WIDE},
-    {.key = "a_label", .path = "a.label", .flags = FIELD_WIDE},
-    {.key = "z_guid", .path = "z.guid", .flags = FIELD_WIDE},
-    {.key = "z_label", .path = "z.label", .flags = FIELD_WIDE},
-    {.key = "health", .path = "tele.state", .flags = FIELD_WIDE},
-    {.key = "why", .path = "tele.why", .flags = FIELD_WIDE},
-    {.key = "ber", .path = "tele.ber", .flags = FIELD_WIDE},
-    {.key = "raw_ber", .path = "tele.raw_ber", .flags = FIELD_WIDE},
-    {.key = "alarm", .path = "tele.alarm", .flags = FIELD_WIDE},
-    {0},
-};
+#define LINK_FIELDS                                                                                          \
+    {.key = "a", .title = "A", .path = "a.name", .flags = FIELD_SHRINK},                                     \
+        {.key = "a_port", .title = "PORT", .path = "a.port", .kind = FIELD_NUMBER},                          \
+        {.key = "z", .title = "Z", .path = "z.name", .flags = FIELD_SHRINK},                                 \
+        {.key = "z_port", .title = "PORT", .path = "z.port", .kind = FIELD_NUMBER},                          \
+        {.key = "link", .title = "LINK"}, {.key = "gbps", .title = "GBIT/S", .kind = FIELD_NUMBER},          \
+        {.key = "kind", .title = "KIND"}, {.key = "state", .title = "STATE", .flags = FIELD_STATE},          \
+        {.key = "a_guid", .path = "a.guid", .flags = FIELD_WIDE},                                            \
+        {.key = "a_label", .path = "a.label", .flags = FIELD_WIDE},                                          \
+        {.key = "z_guid", .path = "z.guid", .flags = FIELD_WIDE},                                            \
+        {.key = "z_label", .path = "z.label", .flags = FIELD_WIDE},                                          \
+        {.key = "health", .path = "tele.state", .flags = FIELD_WIDE},                                        \
+        {.key = "why", .path = "tele.why", .flags = FIELD_WIDE},                                             \
+        {.key = "ber", .path = "tele.ber", .flags = FIELD_WIDE},                                             \
+        {.key = "raw_ber", .path = "tele.raw_ber", .flags = FIELD_WIDE},                                     \
+        {.key = "alarm", .path = "tele.alarm", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
+#define FINDING_FIELDS                                                                                       \
+    {.key = "severity", .title = "SEVERITY", .flags = FIELD_STATE}, {.key = "code", .title = "CODE"},        \
+        {.key = "where", .title = "WHERE", .flags = FIELD_SHRINK},                                           \
+        {.key = "count", .title = "COUNT", .kind = FIELD_COUNT},                                             \
+        {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK},
+// What a focus knows besides, of the node at either end.
+#define END_FIELDS                                                                                           \
+    {.key = "node", .path = "end.name"}, {.key = "name", .path = "end.name"},                                \
+        {.key = "guid", .path = "end.guid"}, {.key = "port", .path = "end.port", .kind = FIELD_NUMBER},      \
+        {.key = "type", .path = "end.type"}, {.key = "role", .path = "end.role"},                            \
+        {.key = "rail", .path = "end.rail", .kind = FIELD_NUMBER},                                           \
+        {.key = "su", .path = "end.su", .kind = FIELD_NUMBER},                                               \
+        {.key = "tier", .path = "end.tier", .kind = FIELD_NUMBER},
 
-static const struct field finding_fields[] = {
-    {.key = "severity", .title = "SEVERITY", .flags = FIELD_STATE},
-    {.key = "code", .title = "CODE"},
-    {.key = "where", .title = "WHERE", .flags = FIELD_SHRINK},
-    {.key = "count", .title = "COUNT", .kind = FIELD_COUNT},
-    {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK | FIELD_BELOW},
-    {0},
-};
+static const struct field link_fields[] = {LINK_FIELDS{0}}, link_focus[] = {LINK_FIELDS END_FIELDS{0}},
+                          finding_fields[] = {FINDING_FIELDS{0}},
+                          finding_focus[] = {FINDING_FIELDS END_FIELDS{0}};
 
 static const struct field mad_fields[] = {
     {.key = "class", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
@@ -142,21 +151,15 @@ static const struct field adaptive_fields[] = {
 struct query {
     const char *what; // "nodes"
     const struct field *fields;
-    const char *names; // fields that a bare name in a focus means
-    bool use_words;    // the words are a focus
-    const char *focus; // or this is; NULL: none
-    const char *tele;  // list below the fabric that tells of counters; NULL: none
+    const char *names;        // fields that a bare name in a focus means
+    const struct field *ends; // fields of a focus where items have ends, or a "where"; NULL: they have none
+    const char *also;         // another list below the fabric, of the same form; NULL
+    bool use_words;           // the words are a focus
+    const char *focus;        // or this is; NULL: none
+    const char *tele;         // list below the fabric that tells of counters; NULL: none
     bool (*keep)(json_t *item, void *arg);
     void *arg;
 };
-
-static char *joined_words(struct cli *c)
-{
-    struct buf b = {0};
-    for (unsigned i = 0; i < c->args.num_words; i++)
-        buf_printf(&b, "%s%s", i ? " " : "", c->args.word[i]);
-    return buf_take(&b);
-}
 
 static void cut_list(json_t *items, long long limit)
 {
@@ -164,16 +167,158 @@ static void cut_list(json_t *items, long long limit)
         json_array_remove(items, json_array_size(items) - 1);
 }
 
-// A list without what focus and keep() leave out.
-static json_t *filtered(json_t *items, const struct query *q, const struct focus *f)
+// --- by the node at either end ---
+
+static json_t *all_nodes(struct cli *c)
 {
-    json_t *kept = json_array(), *item;
+    struct buf path = {0};
+    json_t *items = NULL;
+    buf_printf(&path, "%s/nodes", c->fabric);
+    if (cli_list(c, path.data, 0, &items) != CLI_OK)
+        items = json_array();
+    buf_done(&path);
+    return items;
+}
+
+// By GUID and by name.
+static json_t *index_of(json_t *nodes)
+{
+    json_t *by = json_object(), *n;
     size_t i;
+    json_array_foreach(nodes, i, n)
+    {
+        json_object_set(by, js_str(n, "guid"), n);
+        json_object_set(by, js_str(n, "name"), n);
+    }
+    return by;
+}
+
+static json_t *end_of(json_t *by, const char *node, const char *name, json_t *port)
+{
+    json_t *n = json_object_get(by, node);
+    json_t *end = n != NULL ? json_copy(n) : json_pack("{s:s, s:s}", "guid", node, "name", name);
+    if (port != NULL)
+        json_object_set(end, "port", port);
+    return end;
+}
+
+// A link's ends, or those that stand in a finding's "where": "leaf-1[33] - spine-2[1]".
+static json_t *ends_of(json_t *by, json_t *item)
+{
+    static const char *const key[] = {"a", "z"};
+    json_t *ends = json_array();
+    for (size_t i = 0; i < 2; i++) {
+        json_t *e = json_object_get(item, key[i]);
+        if (json_is_object(e))
+            json_array_append_new(
+                ends, end_of(by, js_str(e, "guid"), js_str(e, "name"), json_object_get(e, "port")));
+    }
+    for (const char *p = js_str(item, "where"); *p != 0;) {
+        const char *gap = strstr(p, " - ");
+        char *word = xasprintf("%.*s", (int)(gap != NULL ? gap - p : (ptrdiff_t)strlen(p)), p);
+        unsigned port = 0;
+        size_t n = called_split_port(word, &port);
+        if (n > 0 && json_object_get(by, word) == NULL)
+            word[n] = 0;
+        json_array_append_new(ends, end_of(by, word, word, n > 0 ? json_integer(port) : NULL));
+        free(word);
+        p += gap != NULL ? (size_t)(gap - p) + 3 : strlen(p);
+    }
+    return ends;
+}
+
+static struct called called_of(json_t *end)
+{
+    struct called x = {.name = js_str(end, "name"), .port = -1, .rail = -1};
+    guid_parse(js_str(end, "guid"), &x.guid);
+    if (json_is_integer(json_object_get(end, "port")))
+        x.port = js_int(end, "port");
+    if (json_is_integer(json_object_get(end, "rail")))
+        x.rail = js_int(end, "rail");
+    return x;
+}
+
+static bool is_called(json_t *item, const char *word)
+{
+    struct called x = called_of(json_object_get(item, "end"));
+    return called_port(&x, word) || word_glob(word, js_str(item, "code")) ||
+           (js_str(item, "where")[0] != 0 && word_glob(word, js_str(item, "where")));
+}
+
+static bool passes_ends(const struct query *q, const struct focus *f, json_t *by, json_t *item)
+{
+    json_t *ends = ends_of(by, item), *e;
+    size_t i;
+    bool hit = false;
+    if (json_array_size(ends) == 0)
+        json_array_append_new(ends, json_object());
+    json_array_foreach(ends, i, e)
+    {
+        json_object_set(item, "end", e);
+        hit = hit || focus_has_named(f, q->ends, item, is_called);
+    }
+    json_object_del(item, "end");
+    json_decref(ends);
+    return hit;
+}
+
+static bool node_called(json_t *n, const char *word)
+{
+    struct called x = called_of(n);
+    char node[256];
+    unsigned port;
+    if (called_node(&x, word))
+        return true;
+    size_t len = called_split_port(word, &port);
+    if (len == 0 || len >= sizeof(node) || port < 1 || port > js_int(n, "num_ports"))
+        return false;
+    snprintf(node, sizeof(node), "%.*s", (int)len, word);
+    return called_node(&x, node);
+}
+
+// Of a cable that is away: its ends may be none of the nodes.
+static bool has_end(json_t *item, const char *end, const char *word)
+{
+    struct called x = called_of(json_object_get(item, end));
+    return x.guid != 0 && called_port(&x, word);
+}
+
+// A bare name that is neither a node's nor an item's.
+static int check_names(const struct focus *f, json_t *nodes, json_t *by, json_t *items)
+{
+    const char *word;
+    json_t *n;
+    size_t k;
+    for (unsigned i = 0; (word = focus_bare(f, i)) != NULL; i++) {
+        bool any = json_object_get(by, word) != NULL;
+        json_array_foreach(nodes, k, n) any = any || node_called(n, word);
+        json_array_foreach(items, k, n) any =
+            any || is_called(n, word) || has_end(n, "a", word) || has_end(n, "z", word);
+        if (!any)
+            return cli_fail(CLI_USAGE, word, "no node, host or port is called so");
+    }
+    return CLI_OK;
+}
+
+// A list without what focus and keep() leave out. NULL: a name in the focus is none.
+static json_t *filtered(struct cli *c, json_t *items, const struct query *q, const struct focus *f)
+{
+    bool ends = f != NULL && q->ends != NULL;
+    json_t *kept = json_array(), *item, *nodes = ends ? all_nodes(c) : NULL,
+           *by = ends ? index_of(nodes) : NULL;
+    size_t i;
+    if (ends && check_names(f, nodes, by, items) != CLI_OK) {
+        json_decref(kept);
+        kept = NULL;
+    }
     json_array_foreach(items, i, item)
     {
-        if ((f == NULL || focus_has(f, q->fields, item)) && (q->keep == NULL || q->keep(item, q->arg)))
+        bool hit = f == NULL || (ends ? passes_ends(q, f, by, item) : focus_has(f, q->fields, item));
+        if (kept != NULL && hit && (q->keep == NULL || q->keep(item, q->arg)))
             json_array_append(kept, item);
     }
+    json_decref(nodes);
+    json_decref(by);
     json_decref(items);
     return kept;
 }
@@ -258,36 +403,68 @@ static void add_tele(struct cli *c, const struct query *q, json_t *items)
     json_decref(by_place);
 }
 
-// The list at path (below the fabric), filtered. --limit counts what is left.
-static int fetch(struct cli *c, const char *path, const struct query *q, json_t **ret)
+static int append(struct cli *c, const char *below, json_t *items)
+{
+    struct buf path = {0};
+    json_t *more = NULL;
+    buf_printf(&path, "%s/%s", c->fabric, below);
+    int rc = cli_list(c, path.data, 0, &more);
+    json_array_extend(items, more);
+    json_decref(more);
+    buf_done(&path);
+    return rc;
+}
+
+static int read_focus(struct cli *c, const struct query *q, char **ret_text, struct focus **ret)
+{
+    struct err e = {0};
+    *ret = NULL;
+    *ret_text = q->focus != NULL                        ? xstrdup(q->focus)
+                : q->use_words && c->args.num_words > 0 ? tele_focus(c)
+                                                        : NULL;
+    if (*ret_text == NULL)
+        return CLI_OK;
+    *ret = focus_of(*ret_text, q->ends != NULL ? q->ends : q->fields, q->names, &e);
+    if (*ret != NULL)
+        return CLI_OK;
+    cli_complain(&e);
+    return CLI_USAGE;
+}
+
+// The list at path (below the fabric), filtered. --limit counts what is left. *ret_said: that nothing matches
+// was said.
+static int fetch(struct cli *c, const char *path, const struct query *q, json_t **ret, bool *ret_said)
 {
     struct focus *f = NULL;
-    struct err e = {0};
-    long long limit = 0;
-    json_t *items;
+    char *text = NULL;
+    long long limit = 0, before = 0;
+    json_t *items = NULL;
 
+    *ret_said = false;
     int rc = cli_number(c, "limit", 1, 100000000, &limit);
-    char *text = q->focus != NULL                        ? xstrdup(q->focus)
-                 : q->use_words && c->args.num_words > 0 ? joined_words(c)
-                                                         : NULL;
-    if (rc == CLI_OK && text != NULL) {
-        f = focus_of(text, q->fields, q->names, &e);
-        if (f == NULL) {
-            free(text);
-            cli_complain(&e);
-            return CLI_USAGE;
-        }
-    }
+    if (rc == CLI_OK)
+        rc = read_focus(c, q, &text, &f);
     bool later = f != NULL || q->keep != NULL;
     if (rc == CLI_OK)
         rc = cli_list(c, path, later ? 0 : limit, &items);
+    if (rc == CLI_OK && q->also != NULL)
+        rc = append(c, q->also, items);
     if (rc == CLI_OK && wants_tele(c, q, text))
         add_tele(c, q, items);
-    free(text);
-    if (rc == CLI_OK) {
-        *ret = later ? filtered(items, q, f) : items;
-        cut_list(*ret, limit);
+    before = (long long)json_array_size(items);
+    if (rc == CLI_OK && later) {
+        items = filtered(c, items, q, f);
+        rc = items == NULL ? CLI_USAGE : CLI_OK;
     }
+    if (rc == CLI_OK) {
+        cut_list(items, limit);
+        *ret = items;
+    }
+    if (rc == CLI_OK && text != NULL && json_array_size(items) == 0) {
+        tele_nothing(c, text, before, "other", "others");
+        *ret_said = c->out.format == OUT_TABLE;
+    }
+    free(text);
     focus_free(f);
     return rc;
 }
@@ -296,13 +473,14 @@ static int show_list(struct cli *c, const char *below, const struct query *q)
 {
     struct buf path = {0};
     json_t *items = NULL;
+    bool said;
 
     int rc = cli_fabric(c);
     if (rc != CLI_OK)
         return rc;
     buf_printf(&path, "%s/%s", c->fabric, below);
-    rc = fetch(c, path.data, q, &items);
-    if (rc == CLI_OK)
+    rc = fetch(c, path.data, q, &items, &said);
+    if (rc == CLI_OK && !said)
         out_list(&c->out, q->fields, items);
     json_decref(items);
     buf_done(&path);
@@ -429,10 +607,11 @@ static int list_ports(struct cli *c, json_t *node, long long num)
         http_query(&tele, "node", js_str(node, "guid"));
         q.tele = tele.data;
     }
-    int rc = fetch(c, path.data, &q, &ports);
+    bool said;
+    int rc = fetch(c, path.data, &q, &ports, &said);
     if (rc == CLI_OK && num >= 0)
         rc = show_port(c, ports, c->args.word[0], num);
-    else if (rc == CLI_OK)
+    else if (rc == CLI_OK && !said)
         out_list(&c->out, node != NULL ? port_fields : all_port_fields, ports);
     json_decref(ports);
     buf_done(&path);
@@ -470,10 +649,24 @@ static bool keep_link(json_t *l, void *arg)
            strcmp(js_str(l, "z.guid"), t->guid) == 0;
 }
 
+// A node's name; *ret NULL where it is a port's or a host's: those are a focus.
+static int link_word(struct cli *c, const char *word, json_t **ret)
+{
+    unsigned port;
+    long rail;
+    if (called_split_port(word, &port) > 0 || called_split_rail(word, &rail) > 0)
+        return CLI_OK;
+    int rc = cli_fabric(c);
+    if (rc == CLI_OK && tele_is_host(c, word))
+        return CLI_OK;
+    return rc == CLI_OK ? cli_node(c, word, ret) : rc;
+}
+
 int cmd_link(struct cli *c)
 {
     struct link_test t = {.down = args_has(&c->args, "down")};
     struct query q = {.fields = link_fields,
+                      .ends = link_focus,
                       .names = "a z a_guid z_guid",
                       .keep = keep_link,
                       .arg = &t,
@@ -482,11 +675,15 @@ int cmd_link(struct cli *c)
     int rc = CLI_OK;
 
     if (c->args.num_words == 1 && focus_is_word(c->args.word[0])) {
-        rc = cli_node(c, c->args.word[0], &node);
-        t.guid = js_str(node, "guid");
-    } else {
-        q.use_words = true;
+        rc = link_word(c, c->args.word[0], &node);
+        t.guid = node != NULL ? js_str(node, "guid") : NULL;
     }
+    q.use_words = node == NULL;
+    // Cables that are away are not among links.
+    char *words = q.use_words ? tele_focus(c) : NULL;
+    if (t.down || (words != NULL && strstr(words, "state") != NULL))
+        q.also = "links?away=1";
+    free(words);
     if (rc == CLI_OK)
         rc = show_list(c, "links", &q);
     json_decref(node);
@@ -526,6 +723,7 @@ int cmd_finding(struct cli *c)
     const char *severity = args_value(&c->args, "severity");
     int least = severity ? rank(severity) : 2;
     struct query q = {.fields = finding_fields,
+                      .ends = finding_focus,
                       .names = "where code",
                       .use_words = true,
                       .keep = keep_finding,
@@ -537,10 +735,12 @@ int cmd_finding(struct cli *c)
     if (rc != CLI_OK)
         return rc;
     buf_printf(&path, "%s/findings", c->fabric);
-    rc = fetch(c, path.data, &q, &items);
+    bool said;
+    rc = fetch(c, path.data, &q, &items, &said);
     if (rc == CLI_OK) {
         items = worst_first(items);
-        out_list(&c->out, finding_fields, items);
+        if (!said)
+            out_list(&c->out, finding_fields, items);
         if (rank(js_str(json_array_get(items, 0), "severity")) == 0)
             rc = CLI_FINDINGS;
     }

@@ -66,8 +66,8 @@ def test_ports_and_links(d):
     """What counters tell stands beside what ports and links are."""
     port = rows(ok(d.weft("port", LEAF, "33", "-o", "csv")))[0]
     assert (port["pma"], port["errors"]) == ("read", "0") and port["used"] != "" and port["health"] != ""
-    listed = rows(ok(d.weft("port", "--focus", "pma=read and node_name=spine-0[12]", "-o", "csv")))
-    assert listed == []  # globs have no classes
+    r = d.weft("port", "--focus", "pma=read and node_name=spine-0[12]", "-o", "csv")
+    assert r.rc == 0 and rows(r.out) == [] and "nothing matches" in r.err  # globs have no classes
     listed = rows(ok(d.weft("port", "--focus", "pma=read and node_name~spine-0[12]", "-o", "csv")))
     assert len(listed) == 128
     assert ok(d.weft("port", "--focus", "num=33", "-n", "2")).splitlines()[0].split()[:2] == ["NODE", "PORT"]
@@ -223,6 +223,30 @@ def test_over(d):
     ok(d.weft("sim", "traffic", "stop"))
     ok(d.weft("sim", "receiver", "gpu-0012:3", "--takes", "100%"))
     wait_for(lambda: d.weft("congestion").rc == 0, "the jam is over")
+
+
+def test_links_down(d):
+    """A cable that is out is no link any more; it is listed where people look for what is down."""
+    assert ok(d.weft("link", "--down")).split() == "A PORT Z PORT LINK GBIT/S KIND STATE".split()
+    ok(d.weft("sim", "link", "down", "leaf-su01-rail5[40]"))
+    ok(d.weft("sim", "link", "down", "gpu-0009:1"))
+    wait_for(lambda: len(rows(ok(d.weft("link", "--down", "-o", "csv")))) == 2, "both are away")
+    down = {(x["a"], x["a_port"], x["z"], x["kind"], x["state"]) for x in rows(ok(d.weft("link", "--down", "-o", "csv")))}
+    assert down == {("leaf-su01-rail5", "40", "spine-01", "trunk", "down"), ("gpu-0009 mlx5_1", "1", "leaf-su01-rail1", "host", "down")}
+    assert len(rows(ok(d.weft("link", "--down", "leaf-su01-rail5", "-o", "csv")))) == 1
+    assert len(rows(ok(d.weft("link", "state=down rail=1", "-o", "csv")))) == 1
+    assert len(rows(ok(d.weft("link", "gpu-0009 mlx5_1/1", "--down", "-o", "csv")))) == 1
+    assert len(rows(ok(d.weft("link", "gpu-0009", "-o", "csv")))) == 7
+    assert len(rows(ok(d.weft("link", "leaf-su01-rail5/41", "-o", "csv")))) == 1
+    assert len(rows(ok(d.weft("link", "role=spine name=spine-02", "-o", "csv")))) == 64
+    assert len(rows(ok(d.weft("link", "tier=spine port=1 health=healthy|unsure|unknown|failing|degraded|flapping|down", "-o", "csv")))) == 4
+    assert ok(d.weft("link", "leaf-su01-rail5", "spine-0*")).startswith("nothing matches 'leaf-su01-rail5 spine-0*': 510 others elsewhere")
+    for word, why in (("leaf-nope rail=1", "leaf-nope"), ("leaf-su01-rail5/65", "leaf-su01-rail5/65"), ("role=leef", "one of"), ("state=dwn", "one of")):
+        r = d.weft("link", word)
+        assert r.rc == 2 and why in r.err and r.out == "", (word, r)
+    ok(d.weft("sim", "link", "up", "leaf-su01-rail5[40]"))
+    ok(d.weft("sim", "link", "up", "leaf-su01-rail1[9]"))
+    wait_for(lambda: rows(ok(d.weft("link", "--down", "-o", "csv"))) == [], "they are back")
 
 
 def test_dead_agent(d):

@@ -371,6 +371,10 @@ static void test_focus_elsewhere(void **state)
     assert_int_equal(count(v), 8);
     json_decref(v);
     refused(LIVE "/links?focus=knd%3Dhost", 400, "did you mean \"kind\"?");
+    v = get("/links?away=1"); // of the blueprint, none is
+    assert_int_equal(count(v), 0);
+    json_decref(v);
+    refused(LIVE "/links?away=1&cursor=x", 400, "cursor");
     refused(LIVE "/ports?focus=peer%3Dx", 400, "no field");
 }
 
