@@ -143,6 +143,12 @@ static const struct field ask_fields[] = {
     {.name = "overrun", .type = FIELD_NUM, .doc = "ExcessiveBufferOverrunErrors, an hour", .max = ERRORS_MAX},
     {.name = "discard", .type = FIELD_NUM, .doc = "PortXmitDiscards, an hour", .max = ERRORS_MAX},
     {.name = "vl15", .type = FIELD_NUM, .doc = "VL15Dropped, an hour", .max = ERRORS_MAX},
+    {.name = "celsius", .type = FIELD_NUM, .doc = "temperature", .min = -100, .max = 200},
+    {.name = "rx_dbm", .type = FIELD_NUM, .doc = "light that is received", .min = -60, .max = 20},
+    {.name = "tx_dbm", .type = FIELD_NUM, .doc = "light that is sent", .min = -60, .max = 20},
+    {.name = "fault", .type = FIELD_BOOL, .doc = "the module says that it has failed"},
+    {.name = "failed_fans", .type = FIELD_INT, .doc = "how many stand still", .max = 8},
+    {.name = "failed_supplies", .type = FIELD_INT, .doc = "how many power supplies give nothing", .max = 2},
     {0},
 };
 const struct schema schema_sim_action_body = {

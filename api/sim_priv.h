@@ -5,7 +5,7 @@
 //
 //     sim.c          the body, its checks, handlers
 //     sim_verbs.c    what each verb does
-//     sim_traffic.c  the verbs of traffic and of errors
+//     sim_traffic.c  the verbs of traffic, of errors and of sensors
 #ifndef WEFT_API_SIM_PRIV_H
 #define WEFT_API_SIM_PRIV_H
 
@@ -102,6 +102,13 @@ struct ask { // one request
       "so many an hour cannot be",                                                                           \
       "errors come by chance, so many an hour on average (0: no more), in what the port receives; "          \
       "retraining is counted by both ends")                                                                  \
+    X("module", verb_module, "node port", "celsius rx_dbm tx_dbm fault",                                     \
+      "-100 to 200 C, -60 to 20 dBm",                                                                        \
+      "the port's transceiver measures this (45 C, 0 dBm, well) from now on; powers are of its second lane, " \
+      "its own limits -9 and 4 dBm in, -8 and 4 out")                                                        \
+    X("device", verb_device, "node", "celsius failed_fans failed_supplies",                                  \
+      "a switch has 8 fans and 2 power supplies, an adapter none",                                           \
+      "the device measures this (50 C, nothing failed) from now on")                                         \
     X("loss", verb_loss, "share", "", "", "share of all datagrams that is lost, at every device")
 
 #define DECLARE(name, fn, needs, takes, wrong, doc)                                                          \

@@ -271,3 +271,26 @@ int verb_errors(struct ask *k)
     buf_done(&text);
     return rc;
 }
+
+// --- sensors ---
+
+int verb_module(struct ask *k)
+{
+    struct sim_module m = {.celsius = ask_number(k, "celsius", 45),
+                           .rx_dbm = ask_number(k, "rx_dbm", 0),
+                           .tx_dbm = ask_number(k, "tx_dbm", 0),
+                           .fault = json_is_true(ask_value(k, "fault"))};
+    ask_said(k, "the module at %s measures %g C, %g dBm received and %g dBm sent on its second lane%s",
+             k->at.text, m.celsius, m.rx_dbm, m.tx_dbm, m.fault ? ", and says that it has failed" : "");
+    return sim_module_set(k->sim, k->at.guid, k->at.port, &m);
+}
+
+int verb_device(struct ask *k)
+{
+    struct sim_device d = {.celsius = ask_number(k, "celsius", 50),
+                           .failed_fans = (unsigned)ask_integer(k, "failed_fans", 0),
+                           .failed_supplies = (unsigned)ask_integer(k, "failed_supplies", 0)};
+    ask_said(k, "%s measures %g C, %u failed fans, %u failed power supplies", k->at.node, d.celsius,
+             d.failed_fans, d.failed_supplies);
+    return sim_device_set(k->sim, k->at.guid, &d);
+}

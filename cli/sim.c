@@ -50,6 +50,8 @@ static const struct verb {
     {"sim traffic", "", "traffic-start", "pattern", NULL},
     {"sim receiver", "", "receiver", "node", NULL},
     {"sim errors", "", "errors", "node port?", NULL},
+    {"sim module", "", "module", "node port?", NULL},
+    {"sim device", "", "device", "node", NULL},
     {"sim loss", "", "loss", "share", NULL},
 };
 #define NUM_VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -81,7 +83,10 @@ static const struct {
     {"integrity", VALUE_RATE},       {"overrun", VALUE_RATE},
     {"discard", VALUE_RATE},         {"vl15", VALUE_RATE},
     {"ber", VALUE_NUMBER},           {"raw_ber", VALUE_NUMBER},
-    {"uncorrectable", VALUE_RATE},
+    {"uncorrectable", VALUE_RATE},   {"celsius", VALUE_NUMBER},
+    {"rx_dbm", VALUE_NUMBER},        {"tx_dbm", VALUE_NUMBER},
+    {"fault", VALUE_YES},            {"failed_fans", VALUE_COUNT},
+    {"failed_supplies", VALUE_COUNT},
 };
 
 // Which field an option gives; of "for" it depends on the verb.
@@ -132,6 +137,12 @@ static const struct {
     {"overrun", "overrun", NULL},
     {"discard", "discard", NULL},
     {"vl15", "vl15", NULL},
+    {"celsius", "celsius", NULL},
+    {"rx", "rx_dbm", NULL},
+    {"tx", "tx_dbm", NULL},
+    {"fault", "fault", NULL},
+    {"fans", "failed_fans", NULL},
+    {"supplies", "failed_supplies", NULL},
 };
 
 static enum value_type type_of(const char *field)

@@ -8,10 +8,12 @@
 #include <sys/stat.h>
 
 #include "db/series.h"
+#include "lib/buf.h"
 #include "lib/err.h"
 #include "lib/log.h"
 #include "lib/pool.h"
 #include "lib/xalloc.h"
+#include "sim/sim.h"
 #include "telemetry/module.h"
 #include "telemetry/telemetry.h"
 
@@ -37,6 +39,8 @@ struct wire_tele {
         struct err e;
         struct tele *old; // has collected without; freed when its last answer has come
     } again;
+    uint64_t sensed;     // of the simulator, at…
+    int64_t sensed_ns;
     int64_t cable_mtime; // of the file that was read last, ns; 0: none
     struct cable_read {  // by a worker: a large file takes a third of a second
         struct pool_job job;
@@ -130,10 +134,29 @@ static void look_at_cables(struct wire_tele *w)
     pool_submit(w->env.pool, &w->cables.job);
 }
 
+// What is played of modules and devices, where no file is given.
+static void look_at_sensors(struct wire_tele *w)
+{
+    const struct sim *s = w->api->sim;
+    if (s == NULL || w->env.config->cable_file[0] != 0)
+        return;
+    int64_t now = mono_now().ns;
+    uint64_t sensed = sim_sensed(s);
+    if (sensed == 0 || (sensed == w->sensed && now - w->sensed_ns < 60 * MONO_S))
+        return;
+    struct buf text = {0};
+    sim_sensors_text(s, &text);
+    w->sensed = sensed;
+    w->sensed_ns = now;
+    tele_set_modules(w->tele, tele_modules_parse(text.data, wall_now_ns(), NULL, NULL));
+    buf_done(&text);
+}
+
 static void on_swept(void *arg)
 {
     struct wire_tele *w = arg;
     look_at_cables(w);
+    look_at_sensors(w);
     if (w->swept != NULL)
         w->swept(w->swept_arg);
 }
@@ -193,6 +216,7 @@ static void make_collector(struct wire_tele *w)
     w->tele = tele_new(w->env.loop, w->engine, w->series, w->env.alarms, &o, &cb);
     w->api->tele = w->tele;
     w->cable_mtime = 0;
+    w->sensed = 0;
     look_at_cables(w);
 }
 

@@ -315,6 +315,7 @@ void sim_free(struct sim *s)
     free(s->flap);
     free(s->sm);
     free(s->error);
+    free(s->sensors);
     pma_free(s);
     sim_hosts_stop(s);
     flows_free(s);

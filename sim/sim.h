@@ -16,6 +16,7 @@
 #include "lib/loop.h"
 #include "mad/transport.h"
 
+struct buf;
 struct err;
 struct mad_notice;
 struct sim;
@@ -281,6 +282,23 @@ int sim_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber);
 // The bit error ratio before correction: corrected symbols and blocks of PortExtendedSpeedsCounters, each
 // error in a block of its own.
 int sim_raw_ber(struct sim *s, uint64_t node_guid, unsigned port, double ber);
+
+// What modules and devices measure of themselves, which no MAD tells; the module's powers are those of its
+// second lane, others are well. -EINVAL beyond -100 to 200 C, -60 to 20 dBm, what a device has of fans and
+// power supplies (adapters: none), port 0.
+struct sim_module {
+    double celsius, rx_dbm, tx_dbm;
+    bool fault; // it says that it has failed
+};
+enum { SIM_FANS = 8, SIM_SUPPLIES = 2 }; // that a switch has
+struct sim_device {
+    double celsius;
+    unsigned failed_fans, failed_supplies;
+};
+int sim_module_set(struct sim *s, uint64_t node_guid, unsigned port, const struct sim_module *m);
+int sim_device_set(struct sim *s, uint64_t node_guid, const struct sim_device *d);
+uint64_t sim_sensed(const struct sim *s); // how often something was set; 0: there is nothing to measure
+void sim_sensors_text(const struct sim *s, struct buf *ret); // of what was set, as ibdiagnet2.db_csv has it
 
 // What a node's performance agent has, as old and new devices differ. All of it is what a node starts with.
 struct sim_pma {

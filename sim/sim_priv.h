@@ -260,6 +260,9 @@ struct sim {
     struct sim_flows *flows; // sim_flow.c, NULL
     struct sim_error *error; // sim_errors.c
     uint32_t num_errors;
+    struct sim_sensors *sensors; // sim_sensors.c
+    uint32_t num_sensors;
+    uint64_t sensed;
 
     struct sim_stats stats;
     uint64_t digest;

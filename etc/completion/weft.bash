@@ -2,7 +2,7 @@
 _weft() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} w i skip= words=()
     local first="status health congestion top counters alarm silence maintenance isolate db node port link drain route whatif reroute blueprint resweep export event sweep finding group sim mad api help"
-    local -A second=([counters]="list" [alarm]="show ack silence" [silence]="add end" [isolate]="release exclude include" [db]="status check" [link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [sim]="show link cable node switch hosts host adapter guid key trap set sm traffic receiver errors play loss")
+    local -A second=([counters]="list" [alarm]="show ack silence" [silence]="add end" [isolate]="release exclude include" [db]="status check" [link]="drain undrain" [node]="drain undrain" [route]="show compute adaptive quality job" [blueprint]="show accept learn set strike save" [sim]="show link cable node switch hosts host adapter guid key trap set sm traffic receiver errors module device play loss")
     local -A options=(
         ["status"]="--watch --wait"
         ["health"]="--watch --limit --since --focus --all --devices"
@@ -67,6 +67,8 @@ _weft() {
         ["sim traffic"]="--hosts --receivers --load --shift --fan --level --window --on --off --seed --as"
         ["sim receiver"]="--takes"
         ["sim errors"]="--symbol --ber --raw-ber --uncorrectable --recovery --receive --remote --integrity --overrun --discard --vl15"
+        ["sim module"]="--celsius --rx --tx --fault"
+        ["sim device"]="--celsius --fans --supplies"
         ["sim play"]="--check"
         ["sim loss"]=""
         ["mad"]="--watch --limit"
@@ -141,12 +143,17 @@ _weft() {
     --overrun) COMPREPLY=(); return ;;
     --discard) COMPREPLY=(); return ;;
     --vl15) COMPREPLY=(); return ;;
+    --celsius) COMPREPLY=(); return ;;
+    --rx) COMPREPLY=(); return ;;
+    --tx) COMPREPLY=(); return ;;
+    --fans) COMPREPLY=(); return ;;
+    --supplies) COMPREPLY=(); return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         w=${COMP_WORDS[i]}
         if [ -n "$skip" ]; then skip=; continue; fi
         case $w in
-        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --takes | --symbol | --ber | --raw-ber | --uncorrectable | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15) skip=1 ;;
+        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --takes | --symbol | --ber | --raw-ber | --uncorrectable | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15 | --celsius | --rx | --tx | --fans | --supplies) skip=1 ;;
         -*) ;;
         *) words+=("$w") ;;
         esac

@@ -578,7 +578,7 @@ def test_documents_are_those_of_the_rows():
 @pytest.mark.parametrize("line,want", [
     ("weft st", {"status"}),
     ("weft sim ", {"show", "link", "cable", "node", "switch", "hosts", "host", "adapter", "guid", "key", "trap", "set", "sm", "loss",
-                   "traffic", "receiver", "errors", "play"}),
+                   "traffic", "receiver", "errors", "module", "device", "play"}),
     ("weft -o ", {"table", "json", "csv"}),
     ("weft -o json node --r", {"--role"}),
     ("weft route compute --f", {"--fabric", "--fail"}),

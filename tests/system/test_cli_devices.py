@@ -117,3 +117,25 @@ def test_well_again_and_old(run):
     assert "says nothing of now" in run.weft("health", "--devices", "-o", "csv").out
     assert "says nothing of now" in ok(run.weft("counters", "gpu-0003 mlx5_0/1"))
     assert "infiniband_switch_fan_rpm{" not in metrics(run)
+
+
+def test_played(tmp_path):
+    """A simulated fabric measures what it is told to, without a file."""
+    with Daemon(simulate="rail-64", args=("--set", "telemetry.interval=1s")) as d:
+        d.up()
+        ok(d.weft("sim", "module", f"{LEAF}[3]"))
+        ok(d.weft("sim", "device", SPINE))
+        wait_for(lambda: "1 ok" not in d.weft("health", SPINE, "--devices", "-o", "csv").out and
+                 "8 ok,2 ok" in d.weft("health", SPINE, "--devices", "-o", "csv").out, "a reading")
+        assert alarms(d) == {}
+        play = tmp_path / "play"
+        play.write_text(f"0s module {LEAF}[3] --rx -12.5 --celsius 50\n+0.1s device {SPINE} --fans 2 --supplies 1 --celsius 95\n")
+        ok(d.weft("sim", "play", str(play)))
+        wait_for(lambda: len(alarms(d)) == 2, "two alarms")
+        a = alarms(d)
+        assert a["L17", LEAF]["reason"].startswith(f"-12.5 dBm received on lane 2 at {LEAF}[3]")
+        assert a["L18", SPINE]["severity"] == "critical" and "fan" in a["L18", SPINE]["reason"]
+        ok(d.weft("sim", "device", SPINE))
+        wait_for(lambda: not any(x["active"] for k, x in alarms(d).items() if k[0] == "L18"), "it is well again")
+        r = d.weft("sim", "device", SPINE, "--fans", "9")
+        assert r.rc == 2 and "failed_fans" in r.err, r

@@ -77,6 +77,11 @@ VERBS = [
      f"{LEAF}[3] receives with 1 uncorrectable blocks an hour, a bit error ratio of 1e-13, a bit error ratio before correction of 1e-08"),
     (("errors", f"{LEAF}[3]", "--symbol", "0", "--recovery", "0", "--receive=0", "--remote=0"),
      f"{LEAF}[3] receives with 0 symbol errors an hour, 0 recoveries an hour, 0 receive errors an hour, 0 remote physical errors an hour"),
+    (("module", f"{LEAF}[3]", "--celsius", "82.5", "--rx", "-12.5", "--tx=1", "--fault"),
+     f"the module at {LEAF}[3] measures 82.5 C, -12.5 dBm received and 1 dBm sent on its second lane, and says that it has failed"),
+    (("module", "gpu-0002:1"), "the module at gpu-0002 mlx5_1[1] measures 45 C, 0 dBm received and 0 dBm sent on its second lane"),
+    (("device", "spine-03", "--celsius", "91", "--fans", "2", "--supplies", "1"), "spine-03 measures 91 C, 2 failed fans, 1 failed power supplies"),
+    (("device", "spine-03"), "spine-03 measures 50 C, 0 failed fans, 0 failed power supplies"),
     (("loss", "1%"), "1 % of all datagrams are lost, at every device"),
     (("loss", "0"), "no datagrams are lost"),
 ]
@@ -94,7 +99,7 @@ def test_every_verb_is_reached(d):
     """Nothing that the API can do is missing from the command."""
     source = {v["verb"] for v in d.get("/fabrics/default/sim/actions")["items"]}
     words = {"-".join(c[:2]) for c, _ in VERBS} | {"loss"}
-    one_word = {"loss", "receiver", "errors"}
+    one_word = {"loss", "receiver", "errors", "module", "device"}
     alias = {f"traffic-{p}": "traffic-start" for p in ("ring", "incast", "storage", "shift")}
     alias |= {"key-set": "m-key", "key-clear": "m-key", "guid-system": "system-guid"}
     assert source == {alias.get(w, w) for w in words if w.split("-")[0] not in one_word} | one_word

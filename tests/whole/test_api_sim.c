@@ -2,6 +2,7 @@
 // What can be done to a simulated fabric over REST: every verb works on the fabric, refuses in words, and
 // answers as the OpenAPI document says. Seen by the simulator's own views.
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +11,9 @@
 
 #include <cmocka.h>
 
+#include "lib/buf.h"
 #include "sim/sim_flow.h"
+#include "telemetry/module.h"
 #include "tests/whole/api_rig.h"
 
 #define ACTIONS "/fabrics/live/sim/actions"
@@ -482,6 +485,61 @@ static void test_errors(void **state)
     whole_again();
 }
 
+static struct tele_modules *sensed(void)
+{
+    struct buf text = {0};
+    sim_sensors_text(env.rig.sim, &text);
+    struct tele_modules *m = tele_modules_parse(text.data, 7 * MONO_S, NULL, NULL);
+    buf_done(&text);
+    return m;
+}
+
+static unsigned failed(const struct tele_device *d, bool fans)
+{
+    unsigned n = 0;
+    for (uint32_t i = 0; i < (fans ? d->num_fans : d->num_psus); i++)
+        n += fans ? d->fan[i].rpm < d->fan[i].min : d->psu[i].state == PART_FAILED;
+    return n;
+}
+
+static void test_sensors(void **state)
+{
+    uint64_t leaf = guid_of(LEAF), host = guid_of("gpu-0003 mlx5_3");
+    struct tele_optics o;
+    (void)state;
+    assert_int_equal(sim_sensed(env.rig.sim), 0);
+    act("{\"verb\": \"module\", \"node\": \"" LEAF "[3]\"}", "45 C, 0 dBm received and 0 dBm sent");
+    act("{\"verb\": \"module\", \"node\": \"" LEAF "[4]\", \"fault\": true, \"celsius\": -10.5}", "has failed");
+    act("{\"verb\": \"module\", \"node\": \"gpu-0003 mlx5_3\", \"rx_dbm\": -12.25, \"tx_dbm\": 5}", "-12.25 dBm");
+    act("{\"verb\": \"device\", \"node\": \"" LEAF "\", \"failed_fans\": 8, \"failed_supplies\": 1}", "8 failed fans");
+    act("{\"verb\": \"device\", \"node\": \"gpu-0003 mlx5_3\", \"celsius\": 71}", "71 C");
+    assert_int_equal(sim_sensed(env.rig.sim), 5);
+    struct tele_modules *m = sensed();
+    assert_int_equal(tele_modules_num(m), 3);
+    assert_int_equal(tele_devices_num(m), 2);
+    assert_true(tele_module_optics(tele_modules_find(m, leaf, 3), &o) && !o.fault && o.lane == 0);
+    assert_true(tele_module_optics(tele_modules_find(m, leaf, 4), &o) && o.fault);
+    assert_true(fabs(tele_modules_find(m, leaf, 4)->celsius + 10.5) < 1e-9);
+    const struct tele_module *dim = tele_modules_find(m, host, 1);
+    assert_true(tele_module_optics(dim, &o) && o.lane == 2 && o.rx && !o.high);
+    assert_true(fabs(dim->rx_dbm[1] + 12.25) < 1e-9 && fabs(dim->tx_dbm[1] - 5) < 1e-9);
+    const struct tele_device *d = tele_device_find(m, leaf);
+    assert_true(fabs(d->celsius - 50) < 1e-9 && d->num_fans == 8 && d->num_psus == 2);
+    assert_true(failed(d, true) == 8 && failed(d, false) == 1);
+    d = tele_device_find(m, host);
+    assert_true(fabs(d->celsius - 71) < 1e-9 && d->num_fans == 0 && d->num_psus == 0);
+    tele_modules_free(m);
+    act("{\"verb\": \"device\", \"node\": \"" LEAF "\"}", "0 failed fans"); // in the place of what was
+    m = sensed();
+    d = tele_device_find(m, leaf);
+    assert_true(tele_devices_num(m) == 2 && failed(d, true) + failed(d, false) == 0);
+    tele_modules_free(m);
+    refused("{\"verb\": \"module\", \"node\": \"" LEAF "\"}", 400, "port");
+    refused("{\"verb\": \"module\", \"node\": \"" LEAF "[3]\", \"rx_dbm\": -61}", 400, "rx_dbm");
+    refused("{\"verb\": \"device\", \"node\": \"" LEAF "\", \"failed_fans\": 9}", 400, "failed_fans");
+    refused("{\"verb\": \"device\", \"node\": \"gpu-0003 mlx5_3\", \"failed_fans\": 1}", 409, "an adapter none");
+}
+
 // A fabric that is not simulated, and one action as an event.
 static void test_elsewhere(void **state)
 {
@@ -527,7 +585,8 @@ int main(void)
         cmocka_unit_test(test_identity),  cmocka_unit_test(test_keys_and_settings),
         cmocka_unit_test(test_traps),     cmocka_unit_test(test_managers),
         cmocka_unit_test(test_traffic),   cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_every_verb_was_used),
+        cmocka_unit_test(test_sensors),   cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_every_verb_was_used),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
