@@ -160,12 +160,15 @@ static void lane_goes_on(struct tele *t, struct agent *a, uint32_t slot, enum as
     lane_ends(t, a);
 }
 
-// More lanes beside the one that is here.
+// More lanes beside the one that is here, until one has nothing to do: all is asked for, or, where all had
+// come late and was counted in this sweep already, the first port's details are felt for.
 static void lanes_begin(struct tele *t, struct agent *a)
 {
-    while (a->lanes < t->o.per_device && a->cursor < a->num) {
-        a->lanes++;
+    bool went = true;
+    while (went && a->lanes < t->o.per_device && a->cursor < a->num) {
+        unsigned before = a->lanes++;
         lane_goes_on(t, a, NO_SLOT, ASKS);
+        went = a->lanes > before;
     }
     lane_goes_on(t, a, NO_SLOT, ASKS);
 }
