@@ -65,12 +65,32 @@ static int speed(const char *name, unsigned held, bool json)
     return r.ports ? 0 : 1;
 }
 
+// Runs as a file lists them: scenario, missing, live, seed.
+static int again(const char *name)
+{
+    FILE *f = fopen(name, "r");
+    struct tally t[RUNS_SCENARIOS] = {0};
+    unsigned s, m, live;
+    unsigned long long seed;
+    if (!f)
+        return 1;
+    while (fscanf(f, "%u %u %u %llu", &s, &m, &live, &seed) == 4)
+        if (s < RUNS_SCENARIOS && m < RUNS_MISSING)
+            one((enum runs_scenario)s, (enum runs_missing)m, live, seed, &t[s]);
+    fclose(f);
+    for (unsigned i = 0; i < RUNS_SCENARIOS; i++)
+        if (t[i].runs)
+            printf("%-22s runs %u right %u kind %u\n", runs_scenario_name((enum runs_scenario)i), t[i].runs,
+                   t[i].right, t[i].kind);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     unsigned runs = 100, only_s = RUNS_SCENARIOS, only_m = RUNS_MISSING;
     uint64_t seed = 1, from = 0;
     bool json = false, live = false, mixed = false;
-    const char *fast = NULL;
+    const char *fast = NULL, *list = NULL;
     for (int i = 1; i < argc; i++) {
         const char *v = i + 1 < argc ? argv[i + 1] : "0";
         if (strcmp(argv[i], "--runs") == 0)
@@ -93,7 +113,11 @@ int main(int argc, char **argv)
             live = true;
         else if (strcmp(argv[i], "--speed") == 0)
             fast = v;
+        else if (strcmp(argv[i], "--again") == 0)
+            list = v;
     }
+    if (list)
+        return again(list);
     if (fast)
         return speed(fast, 1000, json);
     const char *comma = "";

@@ -65,9 +65,11 @@ struct cells_use {     // of a link, while it was measured
     // its end does not take what arrives, or it stands in a circle.
     uint32_t root;
     double root_share;
-    double blamed; // seconds of other links' (and its own) waiting that lead here, per second
-    bool stuck;    // nothing left it although it had something to send all the time
-    bool circle;   // it waits for itself by way of others
+    // Cells/s that other links (and it itself) could have carried in the time in which they wait and it leads
+    // here. Links that wait less than a hundredth of the time do not count.
+    double lost;
+    bool stuck;  // nothing left it although it had something to send all the time
+    bool circle; // it waits for itself by way of others
 };
 
 struct cells *cells_new(const struct cells_net *net);

@@ -16,6 +16,7 @@
 
 #define PASSES_NEVER 0.02 // share of waiting below which a link is itself the end
 #define PASSES_ALWAYS 0.10
+#define WAITS_LITTLE 0.01 // a wait that nobody would look at
 #define WALK_MAX 1024
 
 static double waits(const struct cells *c, uint32_t l)
@@ -90,7 +91,6 @@ static void blame(struct cells *c, uint32_t l, uint32_t root)
 {
     struct wire *w = &c->wire[l];
     w->seen++;
-    c->wire[root].blamed++;
     for (uint32_t b = w->first_blame; b != CELLS_NONE; b = c->blame[b].next)
         if (c->blame[b].root == root) {
             c->blame[b].count++;
@@ -204,9 +204,16 @@ static void use_of(const struct cells *c, uint32_t l, struct cells_use *ret)
     ret->queued = (double)w->queued / samples;
     ret->root = CELLS_NONE;
     root_of(c, l, ret);
-    ret->blamed = w->blamed / samples;
     ret->stuck = waits(c, l) > 0.999;
     ret->circle = ret->stuck && w->circles > 0;
+}
+
+// A link's wait belongs to all that it was seen to lead to, by how often.
+static void divide_wait(const struct cells *c, uint32_t l, struct cells_use *use)
+{
+    const struct wire *w = &c->wire[l];
+    for (uint32_t b = w->first_blame; b != CELLS_NONE && use[l].held >= WAITS_LITTLE; b = c->blame[b].next)
+        use[c->blame[b].root].lost += use[l].held * c->net.link[l].rate * c->blame[b].count / w->seen;
 }
 
 void cells_result(struct cells *c, struct cells_use *ret_use, double *ret_delivered)
@@ -222,6 +229,8 @@ void cells_result(struct cells *c, struct cells_use *ret_use, double *ret_delive
     ends_of_flows(c, ret_delivered, ret_use);
     for (uint32_t l = 0; l < c->net.num_links; l++)
         use_of(c, l, &ret_use[l]);
+    for (uint32_t l = 0; l < c->net.num_links; l++)
+        divide_wait(c, l, ret_use);
     for (uint32_t f = 0; f < c->net.num_flows; f++)
         if (c->stream[f].len > 0 && c->stream[f].end != END_HERE)
             ret_delivered[f] = 0;

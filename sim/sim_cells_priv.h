@@ -47,7 +47,7 @@ struct wire {                   // a link at work; what every cell touches in it
     uint32_t discarded, unrouted;
     // seen by samples
     uint64_t fill, queued;
-    uint32_t seen, blamed, circles, first_blame, stamp;
+    uint32_t seen, circles, first_blame, stamp;
 } __attribute__((aligned(64)));
 enum flow_end { END_HERE, END_UNROUTED, END_DEAD };
 struct stream {         // a flow at work

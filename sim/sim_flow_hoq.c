@@ -101,7 +101,7 @@ void hoq_mix(const struct sim *s, struct flow_net *n)
         u->unrouted = mix(x->unrouted, u->unrouted, w);
         u->fill = mix(x->fill, u->fill, w);
         u->queued = mix(x->queued, u->queued, w);
-        u->blamed = mix(x->blamed, u->blamed, w);
+        u->lost = mix(x->lost, u->lost, w);
         if (x->root != CELLS_NONE) {
             u->root = x->root;
             u->root_share = x->root_share;

@@ -96,9 +96,8 @@ static void make_links(struct sim *s, struct flow_net *n, const bool *stalled)
         if (s->flows->drain)
             n->link[i].drain = s->flows->drain[p->peer];
     }
-    double cell = CELL_BYTES + (double)CELL_BYTES / n->packet * PACKET_ON_LINK;
     for (uint32_t i = 0; i < s->num_ports; i++)
-        n->link[i].rate = stalled && stalled[i] ? 0 : n->link[i].rate / cell;
+        n->link[i].rate = stalled && stalled[i] ? 0 : n->link[i].rate / cell_on_link(n->packet);
 }
 
 static uint8_t level_of(const struct sim *s, const struct pattern *p, const struct pair *x)

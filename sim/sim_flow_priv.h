@@ -99,5 +99,10 @@ void hoq_mix(const struct sim *s, struct flow_net *n); // puts both states toget
 // Bytes that a packet has besides its data: as counted (LRH to ICRC), and as they take the link's time.
 #define PACKET_COUNTED 30
 #define PACKET_ON_LINK 38
+// A cell's bytes on the link, in packets of so many bytes.
+static inline double cell_on_link(unsigned packet)
+{
+    return CELL_BYTES + (double)CELL_BYTES / packet * PACKET_ON_LINK;
+}
 
 #endif

@@ -115,10 +115,9 @@ unsigned sim_flow_roots(struct sim *s, struct sim_flow_root *ret, unsigned room)
         if (u->root == CELLS_NONE || u->held < HELD_LITTLE || u->root >= s->num_ports)
             continue;
         all[u->root].waiting += u->root != i;
-        all[u->root].lost_bps += u->held * port_bytes_s(&s->port[i]) * u->root_share;
     }
     for (uint32_t i = 0; i < s->num_ports; i++) {
-        if (!(all[i].lost_bps > 0))
+        if (!(s->flows->use[i].lost > 0))
             continue;
         const struct sim_port *p = &s->port[i];
         struct sim_flow_root r = {.node_guid = node_of(s, p)->label,
@@ -127,7 +126,7 @@ unsigned sim_flow_roots(struct sim *s, struct sim_flow_root *ret, unsigned room)
                                   .waiting = all[i].waiting,
                                   .used = s->flows->use[i].used,
                                   .held = s->flows->use[i].held,
-                                  .lost_bps = all[i].lost_bps};
+                                  .lost_bps = s->flows->use[i].lost * cell_on_link(s->flows->packet)};
         all[n++] = r; // n <= i
     }
     qsort(all, n, sizeof(*all), most_lost);

@@ -67,6 +67,7 @@ void congest_free(struct congest *c)
     free(c->guess_most);
     free(c->track);
     congest_graph_free(&c->g);
+    congest_mixes_done(&c->mixes);
     congest_routes_done(&c->routes);
     free(c);
 }
@@ -222,6 +223,15 @@ static int by_lost(const void *a, const void *b)
     return x->root < y->root ? -1 : x->root > y->root;
 }
 
+// The root, or another of the cables that are full together: which of them loses most may change.
+static bool same_cause(const struct congest_tree *was, const struct congest_tree *is)
+{
+    bool same = was->root == is->root;
+    for (uint32_t i = 0; i < is->num_beside && !same; i++)
+        same = is->beside[i] == was->root;
+    return same;
+}
+
 // A tree is the one that had the same root; one that is not seen stays for its grace as it was.
 static void keep_identity(struct congest *c, struct congest_tree **now, uint32_t n, int64_t time)
 {
@@ -232,7 +242,7 @@ static void keep_identity(struct congest *c, struct congest_tree **now, uint32_t
         now[i]->since = time;
         now[i]->sweeps = 1;
         for (uint32_t k = 0; k < c->num_trees && !now[i]->id; k++)
-            if (c->tree[k] && c->tree[k]->root == now[i]->root) {
+            if (c->tree[k] && same_cause(c->tree[k], now[i])) {
                 now[i]->id = c->tree[k]->id;
                 now[i]->since = c->tree[k]->since;
                 now[i]->sweeps = c->tree[k]->sweeps + 1;
@@ -296,6 +306,8 @@ void congest_feed_end(struct congest *c, const struct tele_table *t, const struc
     congest_routes_set(&c->routes, t, tables, groups);
     c->t = t;
     congest_guess(c);
+    congest_mixes_reset(c);
+    congest_presume(c);
     congest_graph_make(c);
     uint32_t n = congest_trees_make(c, &trees);
     keep_identity(c, trees, n, now);
@@ -315,14 +327,6 @@ uint32_t congest_trees(const struct congest *c, const struct congest_tree *const
 {
     *ret = (const struct congest_tree *const *)c->tree;
     return c->num_trees;
-}
-
-const struct congest_tree *congest_tree_by_id(const struct congest *c, uint64_t id)
-{
-    for (uint32_t i = 0; i < c->num_trees; i++)
-        if (c->tree[i]->id == id)
-            return c->tree[i];
-    return NULL;
 }
 
 void congest_totals(const struct congest *c, struct congest_totals *ret)

@@ -52,7 +52,7 @@ struct congest_tree {
     double siblings_used; // roots between switches: mean of the ports that could carry the same; NAN: none
     double lost_bps;      // of all members
     double share;         // of all bandwidth lost in the fabric now
-    // Of its members' waits that the tree explains. Below 0.6 the kind is UNCLEAR, unless the root itself is
+    // Of its members' waits that the tree explains. Below 0.5 the kind is UNCLEAR, unless the root itself is
     // seen to wait for a host, or to stand in a circle.
     double explained;
     uint32_t second_root;                // the next best one when unclear; else TELE_SLOT_NONE
@@ -79,7 +79,6 @@ void congest_feed_end(struct congest *c, const struct tele_table *t, const struc
                       const struct fabric_groups *groups, int64_t now);
 // Trees of the last feed, most lost bandwidth first; borrowed until the next.
 uint32_t congest_trees(const struct congest *c, const struct congest_tree *const **ret);
-const struct congest_tree *congest_tree_by_id(const struct congest *c, uint64_t id); // NULL
 struct congest_totals {
     uint32_t held, unread; // ports
     double lost_bps;

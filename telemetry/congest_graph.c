@@ -46,6 +46,10 @@
 #define PRIOR 0.02      // that a port of which nothing is known waits
 #define STUCK_HELD 0.5  // a circle in which nothing moves: waits so much …
 #define STUCK_USED 0.01 // … and carries no more
+#define WEIGHT_LEAST 0.01
+#define BACKLOGGED                                                                                           \
+    2.0            // times what it gets, of the most that anybody gets: from a half on it may wait for that
+#define LIKELY 0.1 // a port that was not read may hold others up so much by itself: no doubt of that
 
 double congest_pressure(double used)
 {
@@ -84,15 +88,19 @@ static uint32_t vertex_add(struct congest *c, uint32_t slot, enum congest_vertex
         .slot = slot,
         .type = type,
         .end = congest_switch_behind(&c->routes, c->t, slot) == ID_NONE,
-        .h = k->h,
+        .h = k->presumed ? k->guess_h : k->h,
         .u = k->u,
-        .lost = k->is_held ? k->lost_bps : 0,
+        .lost = k->presumed  ? k->guess_h * tele_capacity(c->t, slot)
+                : k->is_held ? k->lost_bps
+                             : 0,
         .order = ID_NONE,
     };
     return c->vertex[slot] = g->num_v++;
 }
 
-static void edge_add(struct congest_graph *g, uint32_t from, uint32_t to)
+static double weight_of(const struct congest_turn *t);
+
+static void edge_add(struct congest_graph *g, uint32_t from, uint32_t to, const struct congest_turn *t)
 {
     if (to == ID_NONE || to == from)
         return;
@@ -100,7 +108,8 @@ static void edge_add(struct congest_graph *g, uint32_t from, uint32_t to)
         g->cap_e = g->cap_e ? g->cap_e * 2 : 1024;
         g->e = xreallocarray(g->e, g->cap_e, sizeof(*g->e));
     }
-    g->e[g->num_e++] = (struct congest_edge){.to = to};
+    g->e[g->num_e++] =
+        (struct congest_edge){.to = to, .weight = (float)weight_of(t), .of_most = (float)t->of_most};
     g->v[from].num_edges++;
 }
 
@@ -125,22 +134,15 @@ static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to,
     if (in >= c->t->num || num == c->t->port[to].num || !c->t->port[in].up)
         return false;
     const struct congest_track *k = &c->track[in];
-    const struct congest_ways *w = congest_ways(&c->routes, c->t, in);
-    double used = isnan(k->u) ? 1 - (isnan(k->h) ? 0 : k->h) : k->u, all = 0, here = 0;
-    for (uint32_t i = 0; w && i < w->num; i++) {
-        uint32_t out = congest_slot_at(&c->routes, sw, w->way[i].num);
-        double x = out == TELE_SLOT_NONE || isnan(c->track[out].u) ? 0.5 : c->track[out].u;
-        all += x;
-        here += out == to ? x : 0;
-    }
-    *ret =
-        (struct feeder){.rate = used * tele_capacity(c->t, in),
-                        .waits = k->may_hold,
-                        .unknown = isnan(k->h),
-                        .free = isnan(k->h) ? 1 : waits_little(c, k->h),
-                        .alike = !isnan(k->u) && tele_capacity(c->t, in) <= tele_capacity(c->t, to) * 1.05};
-    ret->part = all > 0 ? ret->rate * here / all : 0;
-    return here > 0;
+    double used = isnan(k->u) ? 1 - (isnan(k->h) ? 0 : k->h) : k->u,
+           part = congest_rate(c, sw, num, c->t->port[to].num);
+    *ret = (struct feeder){.rate = used * tele_capacity(c->t, in),
+                           .waits = k->may_hold,
+                           .unknown = isnan(k->h),
+                           .free = isnan(k->h) ? 1 : waits_little(c, k->h),
+                           .alike = tele_capacity(c->t, in) <= tele_capacity(c->t, to) * 1.05};
+    ret->part = part;
+    return part > 0;
 }
 
 // Share of a full port's bytes that is as it must be when it holds others up: from ports that wait, or may;
@@ -155,9 +157,9 @@ static float balance(struct congest *c, uint32_t slot)
     struct feeder f;
     for (unsigned i = 1; i <= n->num_ports; i++)
         if (feeder_at(c, sw, i, slot, &f) && (f.waits || f.unknown)) {
-            sum += f.rate;
+            sum += f.part;
             single = f.alike ? fmax(single, f.part * f.free) : single;
-            most = fmax(most, f.waits ? f.rate : f.part);
+            most = fmax(most, f.part);
         }
     for (unsigned i = 1; i <= n->num_ports; i++)
         if (feeder_at(c, sw, i, slot, &f) && !f.waits && !f.unknown)
@@ -169,13 +171,38 @@ static float balance(struct congest *c, uint32_t slot)
 
 static bool is_unread(const struct congest *c, uint32_t slot)
 {
-    return isnan(c->track[slot].h);
+    return isnan(c->track[slot].h) && !c->track[slot].presumed;
 }
 
 // Time in which nobody else's packets get through a port that waits: it waits, or sends those of others.
 static double blocked(float h, float u)
 {
     return isnan(u) ? 1 : fmin(1, h + u);
+}
+
+// How likely what v waits for is a port of the switch behind it. Above all by whether it gets as much there
+// as anybody does: who waits is served in turn, so all of them get the same, and who gets less has no more to
+// send there. How much of its own traffic goes there says less: what stands is slow, whatever else would
+// move.
+static double weight_of(const struct congest_turn *t)
+{
+    return sqrt(sqrt(t->of_in + WEIGHT_LEAST)) * (t->of_most * t->of_most + WEIGHT_LEAST);
+}
+
+static struct congest_turn turn_of(struct congest *c, uint32_t v, uint32_t sw, const struct congest_ways *w,
+                                   unsigned out)
+{
+    uint32_t peer = c->t->port[c->g.v[v].slot].peer;
+    struct congest_turn t;
+    if (peer >= c->t->num || !congest_turn(c, sw, c->t->port[peer].num, out, &t))
+        return (struct congest_turn){1.0 / w->num, 1}; // nothing is known: all alike
+    return t;
+}
+
+// Of the time, a full port's share in which it holds up who gets so much there.
+static double holds_up(const struct congest_vertex *full, double of_most)
+{
+    return full->balance * fmin(1, BACKLOGGED * of_most);
 }
 
 // What those that were read explain of the time that v waits.
@@ -187,19 +214,20 @@ static double add_read(struct congest *c, uint32_t v, const struct congest_ways 
         if (to == TELE_SLOT_NONE)
             continue;
         const struct congest_track *k = &c->track[to];
-        if (k->may_hold) {
-            edge_add(&c->g, v, vertex_add(c, to, VERTEX_HELD));
-            bound += blocked(k->h, k->u);
+        struct congest_turn turn = turn_of(c, v, sw, w, w->way[i].num);
+        if (k->may_hold || k->presumed) {
+            edge_add(&c->g, v, vertex_add(c, to, VERTEX_HELD), &turn);
+            bound += blocked(k->presumed ? k->guess_h : k->h, k->u);
         } else if (k->may_fill) {
             bool is_new = c->vertex[to] == ID_NONE;
             uint32_t x = vertex_add(c, to, VERTEX_FULL);
             if (x != ID_NONE && is_new)
                 c->g.v[x].balance = balance(c, to);
             if (x != ID_NONE)
-                bound += c->g.v[x].balance;
-            edge_add(&c->g, v, x);
+                bound += holds_up(&c->g.v[x], turn.of_most);
+            edge_add(&c->g, v, x, &turn);
         } else {
-            open += congest_pressure(k->u);
+            open += congest_pressure(k->u) * weight_of(&turn);
         }
     }
     open = fmin(open, BURSTS);
@@ -211,8 +239,10 @@ static void add_unread(struct congest *c, uint32_t v, const struct congest_ways 
 {
     for (uint32_t i = 0; w && i < w->num; i++) {
         uint32_t to = congest_slot_at(&c->routes, sw, w->way[i].num);
-        if (to != TELE_SLOT_NONE && is_unread(c, to) && !c->track[to].may_fill)
-            edge_add(&c->g, v, vertex_add(c, to, VERTEX_UNREAD));
+        if (to == TELE_SLOT_NONE || !is_unread(c, to) || c->track[to].may_fill)
+            continue;
+        struct congest_turn turn = turn_of(c, v, sw, w, w->way[i].num);
+        edge_add(&c->g, v, vertex_add(c, to, VERTEX_UNREAD), &turn);
     }
 }
 
@@ -249,7 +279,7 @@ static void add_held(struct congest *c)
     struct held *h = xcalloc(c->t->num + 1, sizeof(*h));
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->t->num; i++)
-        if (c->track[i].is_held)
+        if (c->track[i].is_held || c->track[i].presumed)
             h[n++] = (struct held){i, c->track[i].lost_bps};
     if (n > MAX_HELD)
         qsort(h, n, sizeof(*h), by_lost);
@@ -489,15 +519,15 @@ static float fit_routes(struct congest *c, uint32_t v, uint32_t *mark)
     return all > 0 ? (float)(led / all) : 1;
 }
 
-static float used_of(const struct congest *c, const struct congest_vertex *x)
+static float used_of(struct congest *c, const struct congest_vertex *x)
 {
-    return isnan(x->u) ? c->guess[x->slot] : x->u;
+    return isnan(x->u) ? congest_estimate(c, x->slot) : x->u;
 }
 
 // How likely a port of which only its use is known holds others up by itself, against others like it: a cable
 // that is full does more often than not; one that may be full, by all that is known, might; a host that takes
 // too little is rare.
-static double fit_alone(const struct congest *c, const struct congest_vertex *x)
+static double fit_alone(struct congest *c, const struct congest_vertex *x)
 {
     float used = fmaxf(used_of(c, x), x->fed);
     for (uint32_t i = 0; i < c->num_trees; i++)
@@ -507,7 +537,9 @@ static double fit_alone(const struct congest *c, const struct congest_vertex *x)
         return 0.2;
     if (isnan(used))
         return 0.1;
-    if (used >= c->o.full - 0.05)
+    if (!isnan(x->u) && used >= c->o.full) // told: it waits no more than what is left
+        return waits_little(c, 1 - used);
+    if (isnan(x->u) && used >= c->o.full - 0.05)
         return 1;
     // Not told: the guess may be off.
     bool may = isnan(x->u) && c->guess_most[x->slot] >= c->o.full;
@@ -516,7 +548,7 @@ static double fit_alone(const struct congest *c, const struct congest_vertex *x)
 
 // What is sent more to is more likely to be what is waited for. One that is sent nothing at all is only when
 // nothing moves before it either.
-static double fit_traffic(const struct congest *c, uint32_t v)
+static double fit_traffic(struct congest *c, uint32_t v)
 {
     const struct congest_graph *g = &c->g;
     float used = used_of(c, &g->v[v]);
@@ -549,6 +581,7 @@ static void finish_unread(struct congest *c, uint32_t v, uint32_t *mark)
         // What explains next to nothing of what could be its own is not there: few causes are likelier than
         // many.
         x->fit = g->lost > 0 ? (float)(fmax(x->mass - FEW * x->all, 1e-6 * x->mass) / g->lost) : 0;
+        x->fit *= (float)fmin(1, x->behind / LIKELY);
     }
     x->fit *= x->routes * x->routes;
     // What goes on behind it: as much as is pressed there.
@@ -587,18 +620,21 @@ static void share_out(struct congest *c, struct congest_vertex *x, double h)
         const struct congest_vertex *y = g->e[k].to == ID_NONE ? NULL : &g->v[g->e[k].to];
         if (!y)
             continue;
-        press += y->press;
-        fit += y->type == VERTEX_UNREAD ? y->fit : 0;
-        bound += y->type == VERTEX_HELD ? blocked(y->h, y->u) : y->type == VERTEX_FULL ? y->balance : 0;
+        double weight = g->e[k].weight;
+        press += y->press * weight;
+        fit += y->type == VERTEX_UNREAD ? y->fit * weight : 0;
+        bound += y->type == VERTEX_HELD   ? blocked(y->h, y->u)
+                 : y->type == VERTEX_FULL ? holds_up(y, g->e[k].of_most)
+                                          : 0;
     }
     double covered = fmin(1, bound / h);
     for (uint32_t k = x->edge; k < x->edge + x->num_edges; k++) {
         const struct congest_vertex *y = g->e[k].to == ID_NONE ? NULL : &g->v[g->e[k].to];
         if (!y)
             continue;
-        double s = press > 0 ? covered * y->press / press : 0;
+        double s = press > 0 ? covered * y->press * g->e[k].weight / press : 0;
         if (y->type == VERTEX_UNREAD && fit > 0)
-            s += (1 - covered) * y->fit / fit;
+            s += (1 - covered) * y->fit * g->e[k].weight / fit;
         g->e[k].share = (float)(s * (1 - x->self));
         given += g->e[k].share;
     }
@@ -687,6 +723,12 @@ static void feed_unread(struct congest *c)
     }
 }
 
+// Behind what lasts, a port has something to send all the time: what it does not send it waits.
+static double lasting(const struct congest_vertex *x)
+{
+    return isnan(x->u) ? 1 : fmin(1, x->h / fmax(1 - x->u, 0.01));
+}
+
 void congest_graph_make(struct congest *c)
 {
     struct congest_graph *g = &c->g;
@@ -703,7 +745,7 @@ void congest_graph_make(struct congest *c)
     for (uint32_t i = 0; i < g->num_v; i++) {
         struct congest_vertex *x = &g->v[i];
         x->mass = -1;
-        x->counts = x->lost > 0 ? x->lost * (1 - fmin(1, usual / x->h)) : 0;
+        x->counts = x->lost > 0 ? x->lost * (1 - fmin(1, usual / x->h)) * lasting(x) : 0;
     }
     for (unsigned round = 0; round < ROUNDS; round++) {
         set_shares(c);

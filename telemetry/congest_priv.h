@@ -18,6 +18,8 @@ struct congest_track {                                  // of a slot, over sweep
     bool may_hold, may_fill;    // … or as many as there are
     float h, u;                 // the middle ones; NAN: not known
     float lost_bps;
+    bool presumed; // not read, but must wait: guess_h of the time
+    float guess_h;
 };
 
 // --- routes (congest_ways.c) ---
@@ -67,6 +69,38 @@ void congest_behind(const struct congest_routes *r, const struct tele_table *t, 
 bool congest_leads(const struct congest_routes *r, const struct tele_table *t, uint32_t slot,
                    const struct congest_behind *to);
 
+// Ports by which a switch sends on what is for a LID: how many.
+unsigned congest_outs(const struct congest_routes *r, uint32_t sw, uint16_t lid, struct port_set *ret);
+
+// --- who sends how much to whom at a switch (congest_mix.c) ---
+struct congest_dest;
+struct congest_mix {
+    unsigned ports;
+    float rate[]; // bytes/s, [in * (ports + 1) + out]; in: number of the port by which it comes
+};
+struct congest_mixes { // of one feed
+    struct congest_dest *dest;
+    uint32_t num_dests;
+    struct congest_mix **at; // [switch]; NULL: not asked for yet
+    uint32_t num_at;
+};
+struct congest;
+void congest_mixes_reset(struct congest *c);
+void congest_mixes_done(struct congest_mixes *m);
+const struct congest_mix *congest_mix(struct congest *c, uint32_t sw); // NULL: no routes
+struct congest_turn {
+    double of_in; // of what comes by `in`: share that goes on by `out`
+    // Of what `out` takes of anybody, the most: so much is of `in`. All who wait for it get the same, since
+    // they are served in turn; who gets less has no more to send there.
+    double of_most;
+};
+// Used share of a port that is not told, by what goes in and out of the switches at its ends.
+float congest_estimate(struct congest *c, uint32_t slot);
+void congest_presume(struct congest *c);                                        // sets track[].presumed
+double congest_rate(struct congest *c, uint32_t sw, unsigned in, unsigned out); // bytes/s
+// false: nothing comes in, or nothing is known of it
+bool congest_turn(struct congest *c, uint32_t sw, unsigned in, unsigned out, struct congest_turn *ret);
+
 // --- graph (congest_graph.c) ---
 enum congest_vertex_type {
     VERTEX_HELD,
@@ -75,7 +109,9 @@ enum congest_vertex_type {
 };
 struct congest_edge {
     uint32_t to;
-    float share; // of the waiting port's wait
+    float share;   // of the waiting port's wait
+    float weight;  // how likely the waiting port waits for it, by what it sends there
+    float of_most; // what it gets there, of the most that anybody gets
 };
 struct congest_vertex {
     uint32_t slot;
@@ -120,9 +156,10 @@ struct congest {
         uint32_t num, looked, tracked;
         struct congest_totals totals;
     } feed;
-    uint32_t *vertex;           // [slot], ID_NONE; of the last feed's graph
-    float *guess;               // [slot]: used share where neither end tells it; NAN: it is told
-    float *guess_most;          // … and the most that it can be
+    uint32_t *vertex;  // [slot], ID_NONE; of the last feed's graph
+    float *guess;      // [slot]: used share where neither end tells it; NAN: it is told
+    float *guess_most; // … and the most that it can be
+    struct congest_mixes mixes;
     struct congest_graph g;
     struct congest_tree **tree; // shown: those of this feed and those in their grace
     uint32_t num_trees;

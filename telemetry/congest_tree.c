@@ -14,7 +14,7 @@
 #define MAX_ROOTS 128    // that are looked at, by lost bandwidth
 #define MEMBER 0.25      // share of a port's wait from which it is in the tree
 #define MOST 0.5         // … and from which nobody else needs to explain it
-#define CLEAR 0.6        // share of its members' waits that a tree must explain
+#define CLEAR 0.5        // share of its members' waits that a tree must explain
 #define UNCLEAR_FROM 0.1 // … and waits that nothing explains are shown from
 #define BELIEVED 0.2     // of its link's rate: lost for the sake of a root that was not read
 #define BALANCED 0.5     // of a full port's bytes come from ports that wait, else it is no root
@@ -263,11 +263,16 @@ static void join(const struct congest *c, struct candidate *x, struct candidate 
         place[x->up[i].vertex] = ID_NONE;
     x->beside = xreallocarray(x->beside, x->num_beside + 1, sizeof(*x->beside));
     x->beside[x->num_beside++] = y->root;
-    if (was_root(c, y->root) && !was_root(c, x->root)) { // it keeps its name
-        x->beside[x->num_beside - 1] = x->root;
-        x->root = y->root;
-    }
     y->taken = true;
+}
+
+// Whether one waits for the other.
+static bool in_line(const struct congest_graph *g, uint32_t from, uint32_t to)
+{
+    bool yes = false;
+    for (uint32_t k = g->v[from].edge; k < g->v[from].edge + g->v[from].num_edges; k++)
+        yes |= g->e[k].to == to;
+    return yes;
 }
 
 // Full siblings are one cause: all of them together carry less than is sent.
@@ -280,10 +285,12 @@ static void join_siblings(const struct congest *c, struct candidate *x, uint32_t
         uint32_t slot[SWITCH_MAX_PORTS], num = 0;
         if (!x[i].taken && !v->end && v->u >= c->o.full)
             num = siblings(c, v->slot, slot, SWITCH_MAX_PORTS);
-        for (uint32_t k = i + 1; k < n && num; k++) {
+        for (uint32_t k = i + 1; k < n && !x[i].taken && v->u >= c->o.full; k++) {
             const struct congest_vertex *y = &c->g.v[x[k].root];
-            bool beside = false;
-            for (uint32_t m = 0; m < num && !x[k].taken && y->u >= c->o.full; m++)
+            bool beside = in_line(&c->g, x[i].root, x[k].root) || in_line(&c->g, x[k].root, x[i].root);
+            if (x[k].taken || !(y->u >= c->o.full))
+                continue;
+            for (uint32_t m = 0; m < num; m++)
                 beside |= slot[m] == y->slot;
             if (beside)
                 join(c, &x[i], &x[k], place);

@@ -199,6 +199,21 @@ const struct congest_ways *congest_ways(struct congest_routes *r, const struct t
     return r->at[slot];
 }
 
+unsigned congest_outs(const struct congest_routes *r, uint32_t sw, uint16_t lid, struct port_set *ret)
+{
+    uint8_t port = tables_port(r->tables, sw, lid);
+    const struct fabric_group *g = group_at(r, sw, lid, port);
+    unsigned n = 0;
+    *ret = (struct port_set){0};
+    if (g)
+        *ret = g->ports;
+    else if (port && port != LFT_DROP)
+        port_set_add(ret, port);
+    for (unsigned w = 0; w < 4; w++)
+        n += (unsigned)__builtin_popcountll(ret->w[w]);
+    return n;
+}
+
 // --- what is behind a port, and who leads there ---
 
 static bool goes_out(const struct congest_routes *r, uint32_t sw, uint16_t lid, uint8_t num)

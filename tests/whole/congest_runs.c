@@ -719,20 +719,45 @@ static const char *port_text(const struct run *r, uint32_t slot, char *buf, size
     return fabric_port_name(r->f, (port_id){r->t.port[slot].port}, buf, size);
 }
 
+static uint32_t slot_of_root(const struct run *r, const struct sim_flow_root *root)
+{
+    for (uint32_t i = 0; i < r->t.num; i++)
+        if (r->t.port[i].node_guid == root->node_guid && r->t.port[i].num == root->port)
+            return i;
+    return TELE_SLOT_NONE;
+}
+
+// A port as the simulation knows it, and as it is known from counters.
+static void show_port(const struct run *r, uint32_t slot)
+{
+    char a[80], z[80];
+    struct congest_port k;
+    struct sim_flow_view v;
+    const struct tele_port *p = &r->t.port[slot];
+    congest_port(r->c, slot, &k);
+    if (sim_flow_view(r->sim, p->node_guid, p->num, &v))
+        return;
+    printf("%s > %s: used %.2f held %.2f, counters %.2f %.2f%s%s%s%s", port_text(r, slot, a, sizeof(a)),
+           port_text(r, p->peer, z, sizeof(z)), v.used, v.held, k.used, k.held, k.is_held ? " waits" : "",
+           k.is_full ? " full" : "", r->never[slot] ? ", never read" : "",
+           r->never[p->peer] ? ", nor far end" : "");
+    if (v.root_guid)
+        printf(", for %s/%u by %.2f", fabric_desc(r->f, fabric_by_guid(r->f, v.root_guid)), v.root_port,
+               v.root_share);
+    printf("\n");
+}
+
 static void show(struct run *r, const struct sim_flow_root *root, unsigned n)
 {
     char a[80];
     const struct congest_tree *const *t;
     uint32_t k = congest_trees(r->c, &t);
-    for (unsigned i = 0; i < n && i < 4; i++) {
-        port_id p = fabric_port_at(r->f, fabric_by_guid(r->f, root[i].node_guid), root[i].port);
-        uint32_t slot = 0;
-        while (slot < r->t.num && r->t.port[slot].port != p.i)
-            slot++;
-        printf("    truth %s %s used %.2f held %.2f waiting %u lost %.3g  read %d/%d\n",
-               fabric_port_name(r->f, p, a, sizeof(a)), sim_root_kind_name(root[i].kind), root[i].used,
-               root[i].held, root[i].waiting, root[i].lost_bps, slot < r->t.num ? !r->never[slot] : -1,
-               slot < r->t.num ? !r->never[r->t.port[slot].peer] : -1);
+    for (unsigned i = 0; i < n && i < 6; i++) {
+        uint32_t slot = slot_of_root(r, &root[i]);
+        printf("    truth %s waiting %u lost %.3g: ", sim_root_kind_name(root[i].kind), root[i].waiting,
+               root[i].lost_bps);
+        if (slot != TELE_SLOT_NONE)
+            show_port(r, slot);
     }
     for (uint32_t i = 0; i < k && i < 5; i++)
         printf("    tree  %s %s used %.2f held %.2f members %u lost %.3g share %.2f explained %.2f sib "
@@ -740,20 +765,20 @@ static void show(struct run *r, const struct sim_flow_root *root, unsigned n)
                port_text(r, t[i]->root, a, sizeof(a)), congest_kind_name(t[i]->kind), t[i]->used, t[i]->held,
                t[i]->num_members, t[i]->lost_bps, t[i]->share, t[i]->explained, t[i]->siblings_used,
                t[i]->root_read ? "" : " unread", t[i]->missed ? " missed" : "");
+    for (uint32_t i = 0, shown = 0; i < r->t.num && shown < 60; i++) {
+        struct sim_flow_view v;
+        const struct tele_port *p = &r->t.port[i];
+        if (!sim_flow_view(r->sim, p->node_guid, p->num, &v) && v.held >= 0.01) {
+            printf("      ");
+            show_port(r, i);
+            shown++;
+        }
+    }
 }
 
 static bool is_port(const struct run *r, uint32_t slot, const struct sim_flow_root *root)
 {
     return r->t.port[slot].node_guid == root->node_guid && r->t.port[slot].num == root->port;
-}
-
-// Its root, or one of those that it names as full beside it.
-static bool names(const struct run *r, const struct congest_tree *t, const struct sim_flow_root *root)
-{
-    bool yes = is_port(r, t->root, root);
-    for (uint32_t i = 0; i < t->num_beside; i++)
-        yes |= is_port(r, t->beside[i], root);
-    return yes;
 }
 
 static void judge(struct run *r, enum runs_scenario s)
@@ -780,7 +805,7 @@ static void judge(struct run *r, enum runs_scenario s)
         r->ret->came_off = n > 0 && kind_fits(s, &root[0]) && root[0].lost_bps >= 0.2 * rate;
         r->ret->want = n ? kind_wanted(&root[0]) : CONGEST_UNCLEAR;
         for (unsigned i = 0; i < n && best; i++) // of equal ones any
-            r->ret->right |= root[i].lost_bps >= 0.3 * root[0].lost_bps && names(r, best, &root[i]);
+            r->ret->right |= root[i].lost_bps >= 0.3 * root[0].lost_bps && is_port(r, best->root, &root[i]);
     }
     if (runs_verbose && r->ret->came_off && !r->ret->right)
         show(r, root, n);

@@ -133,7 +133,7 @@ static void two_to_one_are_held_half_the_time(void **state)
     }
     NEAR(h.use[z + 1].used, 1, 0.01);
     assert_true(h.use[z + 1].held < 0.01);
-    NEAR(h.use[z + 1].blamed, 1, 0.2); // one of both waits at any time
+    NEAR(h.use[z + 1].lost, RATE, 0.2 * RATE); // one of both waits at any time
 }
 
 // Shares at a full link are by what comes in by, not by flow: the host at the end of the row gets half of it,
