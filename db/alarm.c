@@ -187,7 +187,6 @@ int db_alarm_apply(struct db *db, const struct db_req *r)
     case DB_ALARM_RESERVE:
         return with_id(db, DB_ST_ALARM_RESERVE, r->id);
     case DB_LIDS_PUT:
-    case DB_LIDS_FORGET:
     case DB_BLOB_PUT:
     case DB_GROUPS_PUT:
     case DB_GROUPS_FORGET:

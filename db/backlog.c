@@ -25,7 +25,6 @@ static enum what what_of(const struct db_req *r)
 {
     switch (r->kind) {
     case DB_LIDS_PUT:
-    case DB_LIDS_FORGET:
         return WHAT_LID;
     case DB_BLOB_PUT:
         return WHAT_BLOB;

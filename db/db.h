@@ -62,8 +62,6 @@ long db_lids_load(struct db *db, const char *fabric, struct db_lid **ret);
 // row goes); with an LMC that is any overlap of the ranges. done NULL: nobody waits.
 void db_lids_put(struct db *db, const char *fabric, const struct db_lid *item, size_t n, db_done_fn *done,
                  void *arg);
-void db_lids_forget(struct db *db, const char *fabric, const uint64_t *port_guid, size_t n, db_done_fn *done,
-                    void *arg);
 
 // --- multicast groups and their members: (fabric, MGID, port GUID) -> MCMemberRecord as on the wire ---
 // port_guid 0 is the group itself. What the record says beside its key is the caller's.
@@ -89,11 +87,6 @@ void db_blob_put(struct db *db, const char *fabric, const char *name, const void
 // (p NULL removes it.) 0 and malloc'd bytes, with a NUL behind them; -ENOENT. Blocks for a read. Sees what is
 // durable.
 int db_blob_get(struct db *db, const char *fabric, const char *name, void **ret, size_t *ret_n);
-
-// Names that begin with prefix, in order; returns their number or negative errno. Blocks for a read. name()
-// must not call db.
-long db_blob_list(struct db *db, const char *fabric, const char *prefix,
-                  void (*name)(void *arg, const char *name), void *arg);
 
 // --- alarms that stand, and silences: telemetry/alarm.h has what they mean ---
 struct db_alarm {

@@ -50,7 +50,6 @@ struct db_completion {
 
 enum db_kind {
     DB_LIDS_PUT,
-    DB_LIDS_FORGET,
     DB_BLOB_PUT, // data NULL: removes
     DB_GROUPS_PUT,
     DB_GROUPS_FORGET,
@@ -66,7 +65,7 @@ struct db_req {
     struct db_req *next;
     enum db_kind kind;
     char *fabric, *name;    // name: blobs
-    struct db_lid *lid;     // n items; FORGET uses port_guid alone
+    struct db_lid *lid;     // n items
     struct db_group *group; // n items; FORGET uses the key alone
     void *data;             // blob
     struct db_alarm *alarm;
@@ -109,7 +108,6 @@ enum db_stmt {
     DB_ST_LID_STEAL,
     DB_ST_LID_STEAL_AROUND,
     DB_ST_LID_PUT,
-    DB_ST_LID_FORGET,
     DB_ST_BLOB_PUT,
     DB_ST_BLOB_REMOVE,
     DB_ST_GROUP_PUT,

@@ -217,7 +217,7 @@ static int check_lids(const char *fabric, const struct db_lid *item, size_t n)
     int rc = db_req_check(fabric, n);
     if (rc)
         return rc;
-    for (size_t i = 0; item && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (!valid_lid(item[i].port_guid, item[i].lid, item[i].lmc))
             return -EINVAL;
     }
@@ -237,22 +237,6 @@ void db_lids_put(struct db *db, const char *fabric, const struct db_lid *item, s
     r->lid = xcalloc(n ? n : 1, sizeof(*r->lid));
     if (n)
         memcpy(r->lid, item, n * sizeof(*item));
-    submit(db, r);
-}
-
-void db_lids_forget(struct db *db, const char *fabric, const uint64_t *port_guid, size_t n, db_done_fn *done,
-                    void *arg)
-{
-    struct db_req *r = db_req_new(db, DB_LIDS_FORGET, fabric, done, arg);
-    int rc = check_lids(fabric, NULL, n);
-    if (rc) {
-        refuse(db, r, rc);
-        return;
-    }
-    r->n = n;
-    r->lid = xcalloc(n ? n : 1, sizeof(*r->lid));
-    for (size_t i = 0; i < n; i++)
-        r->lid[i].port_guid = port_guid[i];
     submit(db, r);
 }
 
@@ -296,14 +280,6 @@ static int put_lid(struct db *db, const char *fabric, const struct db_lid *l)
     return rc ? rc : step_lid(db, DB_ST_LID_PUT, fabric, l);
 }
 
-static int forget_lid(struct db *db, const char *fabric, uint64_t guid)
-{
-    sqlite3_stmt *st = db->st[DB_ST_LID_FORGET];
-    sqlite3_bind_text(st, 1, fabric, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(st, 2, (int64_t)guid);
-    return db_step(st);
-}
-
 static int put_blob(struct db *db, const struct db_req *r)
 {
     sqlite3_stmt *st = db->st[r->data ? DB_ST_BLOB_PUT : DB_ST_BLOB_REMOVE];
@@ -321,10 +297,6 @@ int db_req_apply(struct db *db, const struct db_req *r)
     case DB_LIDS_PUT:
         for (size_t i = 0; i < r->n && !rc; i++)
             rc = put_lid(db, r->fabric, &r->lid[i]);
-        break;
-    case DB_LIDS_FORGET:
-        for (size_t i = 0; i < r->n && !rc; i++)
-            rc = forget_lid(db, r->fabric, r->lid[i].port_guid);
         break;
     case DB_BLOB_PUT:
         rc = put_blob(db, r);
@@ -425,29 +397,4 @@ int db_blob_get(struct db *db, const char *fabric, const char *name, void **ret,
     sqlite3_finalize(st);
     db_read_unlock(db);
     return err;
-}
-
-long db_blob_list(struct db *db, const char *fabric, const char *prefix,
-                  void (*name)(void *arg, const char *name), void *arg)
-{
-    sqlite3_stmt *st = NULL;
-    long n = 0;
-    db_read_lock(db);
-    int rc =
-        sqlite3_prepare_v2(db->r,
-                           "SELECT name FROM blob WHERE fabric = ?1 AND substr(name, 1, length(?2)) = ?2 "
-                           "ORDER BY name",
-                           -1, &st, NULL);
-    if (rc == SQLITE_OK) {
-        sqlite3_bind_text(st, 1, fabric, -1, SQLITE_STATIC);
-        sqlite3_bind_text(st, 2, prefix, -1, SQLITE_STATIC);
-        while ((rc = sqlite3_step(st)) == SQLITE_ROW) {
-            name(arg, (const char *)sqlite3_column_text(st, 0));
-            n++;
-        }
-    }
-    int err = rc == SQLITE_DONE ? 0 : db_errno(db->r, rc);
-    sqlite3_finalize(st);
-    db_read_unlock(db);
-    return err ? err : n;
 }

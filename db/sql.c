@@ -17,7 +17,6 @@ static const char *const sql[DB_ST_N] = {
                                "?3 & ~7, ?3 & ~15, ?3 & ~31, ?3 & ~63, ?3 & ~127) AND lid + (1 << lmc) > ?3",
     [DB_ST_LID_PUT] = "INSERT INTO lid (fabric, guid, lid, lmc) VALUES (?1, ?2, ?3, ?4) "
                       "ON CONFLICT (fabric, guid) DO UPDATE SET lid = excluded.lid, lmc = excluded.lmc",
-    [DB_ST_LID_FORGET] = "DELETE FROM lid WHERE fabric = ?1 AND guid = ?2",
     [DB_ST_BLOB_PUT] = "INSERT INTO blob (fabric, name, data) VALUES (?1, ?2, ?3) "
                        "ON CONFLICT (fabric, name) DO UPDATE SET data = excluded.data",
     [DB_ST_BLOB_REMOVE] = "DELETE FROM blob WHERE fabric = ?1 AND name = ?2",

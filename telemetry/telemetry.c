@@ -569,11 +569,6 @@ void tele_links(const struct tele *t, struct health_count *ret)
     *ret = t->links;
 }
 
-uint64_t tele_saturated(const struct tele *t, uint32_t slot)
-{
-    return slot < t->table.num ? accum_full(&t->accum, slot) : 0;
-}
-
 void tele_get_status(const struct tele *t, struct tele_status *ret)
 {
     *ret = t->st;

@@ -71,7 +71,6 @@ const struct tele_table *tele_table(const struct tele *t);
 const struct congest *tele_congest(const struct tele *t);
 struct health *tele_health(struct tele *t);
 void tele_links(const struct tele *t, struct health_count *ret); // by how they are; of the last sweep
-uint64_t tele_saturated(const struct tele *t, uint32_t slot);    // bit c: counter c stands at its maximum
 
 // Ticks of PortXmitWait by virtual lane since the device cleared them (PortVLXmitWaitCounters), read now, on
 // demand. done is called once, from the loop, never from inside the call: status 0, -ETIMEDOUT, -EOPNOTSUPP

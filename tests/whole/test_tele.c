@@ -189,7 +189,7 @@ static void old_devices(void **state)
     sim_counter_get(w.r.sim, leaf, 1, SIM_LINK_DOWNED, &downed);
     assert_int_equal(world_value(&w, leaf, 1, TELE_LINK_DOWNED), downed);
     assert_true(world_table(&w)->port[s].saturated);
-    assert_int_equal(tele_saturated(w.tele, s), 1ull << TELE_SYMBOL_ERRORS);
+    assert_int_equal(world_table(&w)->port[s].full, 1ull << TELE_SYMBOL_ERRORS);
     assert_non_null(strstr(w.log.data, "port 1: SymbolErrorCounter stands at its maximum"));
 
     assert_int_equal(world_value(&w, spine, 1, TELE_SYMBOL_ERRORS), 77);

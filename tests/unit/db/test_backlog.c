@@ -11,18 +11,18 @@ static void apply(uint16_t *table, const struct db_req *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         size_t g = r->lid[i].port_guid - G(0);
-        for (size_t k = 0; r->kind == DB_LIDS_PUT && k < GUIDS; k++) {
+        for (size_t k = 0; k < GUIDS; k++) {
             if (table[k] == r->lid[i].lid)
                 table[k] = 0;
         }
-        table[g] = r->kind == DB_LIDS_PUT ? r->lid[i].lid : 0;
+        table[g] = r->lid[i].lid;
     }
 }
 
 static void add_random(struct db_req_list *l, struct rng *r, unsigned lids)
 {
     struct db_req *q = xcalloc(1, sizeof(*q));
-    q->kind = rng_below(r, 4) ? DB_LIDS_PUT : DB_LIDS_FORGET;
+    q->kind = DB_LIDS_PUT;
     q->fabric = xstrdup("a");
     q->n = rng_below(r, 5);
     q->lid = xcalloc(q->n + 1, sizeof(*q->lid));

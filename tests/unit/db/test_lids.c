@@ -61,19 +61,6 @@ static void ranges_of_an_lmc_do_not_overlap(void **state)
     expect_lids(f, "a", "7/0=3 15/0=6 16/0=2 255/0=7 256/7=8");
 }
 
-static void forget(void **state)
-{
-    struct fix *f = *state;
-    fix_open(f);
-    struct db_lid l[] = {{G(1), 1, 0}, {G(2), 2, 0}, {G(3), 3, 0}};
-    put_lids(f, "a", l, 3);
-    uint64_t guid[] = {G(1), G(3), G(9)};
-    struct wait w = {0};
-    db_lids_forget(f->db, "a", guid, 3, on_done, &w);
-    assert_int_equal(wait_for(f, &w), 0);
-    expect_lids(f, "a", "2/0=2");
-}
-
 static void order_is_kept(void **state)
 {
     struct fix *f = *state;
@@ -82,11 +69,8 @@ static void order_is_kept(void **state)
     struct wait w[301] = {0};
     for (unsigned i = 0; i < 300; i++) {
         struct db_lid l = {G(i % 7 + 1), (uint16_t)(i % 11 + 1), 0};
-        uint64_t guid = G(i % 5 + 1);
         w[i].counter = &counter;
-        if (i % 10 == 9)
-            db_lids_forget(f->db, "a", &guid, 1, on_done, &w[i]);
-        else if (i % 10 == 5)
+        if (i % 10 == 5)
             db_blob_put(f->db, "a", "n", &i, sizeof(i), on_done, &w[i]);
         else
             db_lids_put(f->db, "a", &l, 1, on_done, &w[i]);
@@ -189,18 +173,12 @@ static void refused(void **state)
     assert_int_equal(db_health(f->db, NULL, 0), 0);
 }
 
-static void count_name(void *arg, const char *name)
-{
-    strcat(arg, name);
-    strcat(arg, ";");
-}
-
 static void blobs(void **state)
 {
     struct fix *f = *state;
     fix_open(f);
     size_t n = 3 << 20, got_n;
-    char *big = xmalloc(n), *names = xcalloc(1, 100);
+    char *big = xmalloc(n);
     void *got;
     for (size_t i = 0; i < n; i++)
         big[i] = (char)(i * 7 + (i >> 13));
@@ -221,13 +199,10 @@ static void blobs(void **state)
     assert_int_equal(db_blob_get(f->db, "a", "other", &got, &got_n), 0);
     assert_string_equal(got, "22");
     free(got);
-    assert_int_equal(db_blob_list(f->db, "a", "bp/", count_name, names), 2);
-    assert_string_equal(names, "bp/big;bp/empty;");
     db_blob_put(f->db, "a", "other", NULL, 0, NULL, NULL);
     assert_int_equal(db_flush(f->db), 0);
     assert_int_equal(db_blob_get(f->db, "a", "other", &got, &got_n), -ENOENT);
     free(big);
-    free(names);
 }
 
 static void many_lids(void **state)
@@ -323,7 +298,6 @@ int main(void)
         T(round_trip),
         T(taken_by_another),
         T(ranges_of_an_lmc_do_not_overlap),
-        T(forget),
         T(order_is_kept),
         T(close_writes_what_is_queued),
         T(a_request_from_done_while_closing_is_refused),
