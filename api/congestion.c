@@ -69,7 +69,7 @@ static const struct schema schema_root = {
     .name = "congestion_port", "A port, out of which traffic does not get", sizeof(struct spot), root_fields};
 
 struct tree_row {
-    int64_t id, since, members_in_all, victims, switches, adapters, alarm;
+    int64_t id, since, members_in_all, waiting, victims, switches, adapters, alarm;
     const char *kind, *title, *text, *advice, *command;
     const struct spot *root, *second_root;
     bool seen, root_read;
@@ -107,7 +107,11 @@ static const struct field tree_fields[] = {
      .at = TREE(siblings_used),
      "the same of cables that could carry the same, on average",
      .null = true},
-    {.name = "lost_bps", .type = FIELD_NUM, .at = TREE(lost_bps), "bytes a second lost, of all members"},
+    {.name = "lost_bps",
+     .type = FIELD_NUM,
+     .at = TREE(lost_bps),
+     "bytes a second lost, of the ports that wait for the root; its own where it alone waits"},
+    {.name = "waiting", .type = FIELD_INT, .at = TREE(waiting), "ports that wait for the root, without it"},
     {.name = "share", .type = FIELD_NUM, .at = TREE(share), "of all that is lost in the fabric now"},
     {.name = "explained",
      .type = FIELD_NUM,
@@ -234,8 +238,9 @@ static void fill_text(const struct congest_tree *t, struct tree_space *s)
     percent(&b, ", held ", t->held);
     percent(&b, ", used ", t->used);
     percent(&b, ", siblings ", t->siblings_used);
-    buf_printf(&b, ", %u port%s wait%s", t->num_members, t->num_members == 1 ? "" : "s",
-               t->num_members == 1 ? "s" : "");
+    struct congest_waits w;
+    congest_waits(t, &w);
+    buf_printf(&b, ", %u port%s wait%s", w.ports, w.ports == 1 ? "" : "s", w.ports == 1 ? "s" : "");
     snprintf(s->text, sizeof(s->text), "%s", b.data);
     buf_done(&b);
 }
@@ -306,6 +311,8 @@ static void fill_command(const struct spot *root, struct tree_space *s)
 static void fill_tree(struct tele_view *w, const struct congest_tree *t, struct tree_row *row,
                       struct tree_space *s)
 {
+    struct congest_waits waits;
+    congest_waits(t, &waits);
     s->row = row;
     spot_fill(w, t->root, &s->root);
     fill_text(t, s);
@@ -321,7 +328,8 @@ static void fill_tree(struct tele_view *w, const struct congest_tree *t, struct 
                              .held = t->held,
                              .used = t->used,
                              .siblings_used = t->siblings_used,
-                             .lost_bps = t->lost_bps,
+                             .lost_bps = waits.lost_bps,
+                             .waiting = waits.ports,
                              .share = t->share,
                              .explained = t->explained,
                              .members_in_all = t->num_members,

@@ -10,6 +10,7 @@
 #include "db/series.h"
 #include "lib/xalloc.h"
 #include "telemetry/isolate.h"
+#include "telemetry/notify.h"
 
 // --- at a glance ---
 
@@ -39,7 +40,7 @@ static const struct schema schema_links_health = {
     .name = "links_by_health", "Links by how they are", sizeof(struct links_row), links_fields};
 
 struct alarm_counts_row {
-    int64_t critical, major, minor, info, silenced, acked;
+    int64_t critical, major, minor, info, silenced, acked, following;
 };
 #define COUNT(f) offsetof(struct alarm_counts_row, f)
 static const struct field count_fields[] = {
@@ -48,7 +49,11 @@ static const struct field count_fields[] = {
     {.name = "minor", .type = FIELD_INT, .at = COUNT(minor), "plan"},
     {.name = "info", .type = FIELD_INT, .at = COUNT(info), "worth knowing"},
     {.name = "silenced", .type = FIELD_INT, .at = COUNT(silenced), "silenced; in no other number"},
-    {.name = "acked", .type = FIELD_INT, .at = COUNT(acked), "somebody has taken them on"},
+    {.name = "acked",
+     .type = FIELD_INT,
+     .at = COUNT(acked),
+     "of all but the silenced: somebody has taken them on"},
+    {.name = "following", .type = FIELD_INT, .at = COUNT(following), "of the same: they follow from others"},
     {0},
 };
 const struct schema schema_alarm_counts = {
@@ -60,7 +65,8 @@ struct telemetry_row {
     double seconds, cpu_seconds, lost_bps;
     const struct links_row *links;
     const struct alarm_counts_row *alarms;
-    const char *history;
+    const char *history, *notify;
+    char notify_space[500];
     struct links_row links_space;
     struct alarm_counts_row alarms_space;
     char history_space[240];
@@ -106,6 +112,11 @@ static const struct field telemetry_fields[] = {
      .at = ROW(history),
      "why history pauses; null while it is kept",
      .null = true},
+    {.name = "notify",
+     .type = FIELD_STR,
+     .at = ROW(notify),
+     "who does not take alarms, for how long and why; null while all do, or nobody is notified",
+     .null = true},
     {0},
 };
 const struct schema schema_telemetry = {
@@ -121,8 +132,25 @@ static void fill_alarms(const struct api *a, const char *fabric, struct telemetr
                                                   .minor = n.minor,
                                                   .info = n.info,
                                                   .silenced = n.silenced,
-                                                  .acked = n.acked};
+                                                  .acked = n.acked,
+                                                  .following = n.following};
     row->alarms = &row->alarms_space;
+}
+
+// Of several the one that has failed for longest.
+static void fill_notify(const struct api *a, struct telemetry_row *row)
+{
+    struct notifier_status st;
+    int64_t longest = MONO_S * 60;
+    for (unsigned i = 0; a->c.notifier != NULL && i < notifier_targets(a->c.notifier); i++) {
+        notifier_get_status(a->c.notifier, i, &st);
+        if (st.failing_ns < longest)
+            continue;
+        longest = st.failing_ns;
+        snprintf(row->notify_space, sizeof(row->notify_space), "%s %.200s has taken nothing for %lld min: %s",
+                 st.kind, st.target, (long long)(st.failing_ns / (60 * MONO_S)), st.text);
+        row->notify = row->notify_space;
+    }
 }
 
 static void fill_history(const struct view *v, struct telemetry_row *row)
@@ -188,6 +216,7 @@ const struct telemetry_row *telemetry_fill(struct api *a, struct view *v)
     for (unsigned i = 0; i <= HEALTH_DOWN; i++)
         row->links_space.state[i] = links.links[i];
     row->links = &row->links_space;
+    fill_notify(a, row);
     fill_alarms(a, v->src->name, row);
     fill_history(v, row);
     free(unread);

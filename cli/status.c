@@ -449,6 +449,17 @@ static void counters_line(struct out *o, json_t *f)
     out_wrap(o, LABEL);
 }
 
+// Alarms that nobody hears of.
+static void notify_line(struct out *o, json_t *f)
+{
+    const char *why = js_str(f, "telemetry.notify");
+    if (why[0] == 0)
+        return;
+    label(o, "notify");
+    out_paint(o, COLOUR_RED, "%s", why);
+    out_wrap(o, LABEL);
+}
+
 // How many there are, and the worst of them.
 static void alarm_lines(struct out *o, json_t *f, json_t *alarms)
 {
@@ -457,7 +468,7 @@ static void alarm_lines(struct out *o, json_t *f, json_t *alarms)
         enum colour colour;
     } row[] = {{"critical", COLOUR_RED}, {"major", COLOUR_RED}, {"minor", COLOUR_YELLOW}};
     json_t *n = json_object_get(json_object_get(f, "telemetry"), "alarms"), *a;
-    size_t i;
+    size_t i, shown = 0;
 
     if (!json_is_object(n))
         return;
@@ -465,11 +476,20 @@ static void alarm_lines(struct out *o, json_t *f, json_t *alarms)
     for (i = 0; i < sizeof(row) / sizeof(row[0]); i++)
         out_paint(o, js_int(n, row[i].word) ? row[i].colour : COLOUR_NONE, "%s%lld %s", i ? "  " : "",
                   js_int(n, row[i].word), row[i].word);
+    if (js_int(n, "acked") > 0)
+        out_printf(o, ", %lld of them acknowledged", js_int(n, "acked"));
+    if (js_int(n, "following") > 0)
+        out_printf(o, ", %lld follow%s from others", js_int(n, "following"),
+                   js_int(n, "following") == 1 ? "s" : "");
     if (js_int(n, "silenced") > 0)
         out_printf(o, "   (%lld silenced: weft silence)", js_int(n, "silenced"));
     out_wrap(o, LABEL);
     json_array_foreach(alarms, i, a)
     {
+        // What nobody has taken on yet, and its roots alone.
+        if (js_true(a, "acked") || js_int(a, "root") != js_int(a, "id") || shown == 4)
+            continue;
+        shown++;
         struct buf age = {0};
         int64_t at;
         char word[16] = "";
@@ -496,7 +516,7 @@ static json_t *worst_alarms(struct cli *c, json_t *f)
 
     if (js_int(f, "telemetry.alarms.critical") + js_int(f, "telemetry.alarms.major") == 0)
         return NULL;
-    buf_puts(&path, "/api/v1/alarms?severity=major&active=1&silenced=0&limit=4");
+    buf_puts(&path, "/api/v1/alarms?severity=major&active=1&silenced=0&limit=40");
     http_query(&path, "fabric", js_str(f, "name"));
     if (http_call(c->http, "GET", path.data, NULL, c->timeout, &r, &e) == CLI_OK)
         items = json_incref(json_object_get(r.json, "items"));
@@ -601,6 +621,7 @@ static void draw(struct cli *c, json_t *status, json_t *fabrics)
         finding_line(o, f);
         counters_line(o, f);
         alarm_lines(o, f, alarms);
+        notify_line(o, f);
         problem_lines(o, f);
         next_line(o, f, alarms);
         json_decref(s);

@@ -12,6 +12,9 @@
 #include "telemetry/notify.h"
 #include "telemetry/remote_write.h"
 
+#define FAILING_RULE "W08"
+#define FAILING_AFTER (120 * MONO_S)
+#define LOOK (10 * MONO_S)
 #define BEHIND_RULE "W03"
 #define BEHIND_SUBJECT "remote-write"
 
@@ -25,6 +28,7 @@ struct out {
     struct out_fabric *fabric;
     unsigned num;
     struct notifier *notifier;
+    struct loop_timer look; // at those who are notified
 };
 
 static void put_event(struct out *o, const char *fabric, const char *kind, const char *severity,
@@ -249,9 +253,35 @@ static int open_notifier(struct out *o, struct err *e)
         o->notifier = notifier_new(o->env.loop, o->env.db, o->env.alarms, &n, &cb, e);
         if (o->notifier == NULL && e->code == 0)
             e->code = -EINVAL;
+        if (o->notifier != NULL)
+            loop_timer_after(&o->look, LOOK);
     }
     notify_opts_done(&n);
     return o->notifier != NULL || e->code == 0 ? 0 : e->code;
+}
+
+// Nobody hears of alarms there: those who are told otherwise, and who look, shall.
+static void look_at_targets(void *arg)
+{
+    struct out *o = arg;
+    struct notifier_status st;
+    for (unsigned i = 0; i < notifier_targets(o->notifier); i++) {
+        char reason[500];
+        notifier_get_status(o->notifier, i, &st);
+        if (st.failing_ns == 0)
+            alarm_clear(o->env.alarms, "", FAILING_RULE, st.target);
+        if (st.failing_ns < FAILING_AFTER)
+            continue;
+        snprintf(reason, sizeof(reason), "%s %.200s has taken nothing for more than %d min: %s", st.kind,
+                 st.target, (int)(FAILING_AFTER / (60 * MONO_S)), st.text);
+        alarm_raise(o->env.alarms, &(struct alarm_report){.fabric = "",
+                                                          .rule = FAILING_RULE,
+                                                          .subject = st.target,
+                                                          .severity = ALARM_MAJOR,
+                                                          .place = st.target,
+                                                          .reason = reason});
+    }
+    loop_timer_after(&o->look, LOOK);
 }
 
 struct notifier *out_notifier(struct out *o)
@@ -285,6 +315,7 @@ struct out *out_new(const struct fab_env *env, struct fab *const *fab, unsigned 
     o->env = *env;
     o->num = num;
     o->fabric = xcalloc(num + 1ul, sizeof(*o->fabric));
+    loop_timer_init(&o->look, env->loop, "notify", look_at_targets, o);
     for (unsigned i = 0; i < num; i++)
         o->fabric[i] = (struct out_fabric){.o = o, .fab = fab[i]};
     if (open_remotes(o, e) != 0 || (env->alarms != NULL && open_notifier(o, e) != 0)) {
@@ -304,6 +335,7 @@ void out_free(struct out *o)
         fab_api(o->fabric[i].fab)->remote_write = NULL;
         remote_write_free(o->fabric[i].rw);
     }
+    loop_timer_cancel(&o->look);
     notifier_free(o->notifier);
     free(o->fabric);
     free(o);

@@ -60,6 +60,7 @@ struct alarm_rule {               // the catalogue, one row a rule
     bool own_clear; // who raises it has waited for that time: alarm_clear() means so. The time is then that
                     // after which an alarm of an earlier run ends that nobody has raised again
     const char *within; // rule whose alarm on the same subject takes this one in, or NULL
+    bool momentary;     // is raised and cleared at once: several make a group though none holds
     bool follows; // from something else, mostly, that has an alarm too: listed behind all of its severity
 };
 extern const struct alarm_rule alarm_rules[];
@@ -171,7 +172,8 @@ uint64_t alarm_silence_add(struct alarms *a, const struct alarm_silence *s, stru
 int alarm_silence_end(struct alarms *a, uint64_t id, const char *by); // -ENOENT
 uint32_t alarm_silences(const struct alarms *a, const struct alarm_silence **ret);
 struct alarms_count {
-    uint32_t critical, major, minor, info, silenced, acked; // silenced ones are in no other number
+    uint32_t critical, major, minor, info, silenced; // silenced ones are in no other number
+    uint32_t acked, following;                       // of those: taken on; not roots
 };
 void alarms_count(const struct alarms *a, const char *fabric, struct alarms_count *ret); // NULL: all
 

@@ -233,7 +233,7 @@ static uint32_t alone(const struct alarm_bunch *b, int64_t now, struct alarm_rec
 {
     uint32_t n = 0;
     for (struct alarm_rec *m = b->rec; m && now - m->begun <= WINDOW; m = *next_of(b, m)) {
-        if (m->leader || !m->v.active)
+        if (m->leader || (!m->v.active && !m->v.rule->momentary))
             continue;
         if (ret)
             ret[n] = m;

@@ -119,15 +119,17 @@ uint32_t alarm_members(const struct alarms *a, uint64_t id, const struct alarm *
 void alarms_count(const struct alarms *a, const char *fabric, struct alarms_count *ret)
 {
     *ret = (struct alarms_count){0};
+    alarm_causes((struct alarms *)a); // the cache alone
     for (const struct alarm_rec *r = a->first; r; r = r->next) {
         uint32_t *const of[] = {&ret->info, &ret->minor, &ret->major, &ret->critical};
         if (r->leader || (fabric && strcmp(r->v.fabric, fabric) != 0))
             continue;
-        if (r->v.acked)
-            ret->acked++;
-        if (r->v.silence)
+        if (r->v.silence) {
             ret->silenced++;
-        else
-            ++*of[r->v.severity];
+            continue;
+        }
+        ret->acked += r->v.acked;
+        ret->following += r->v.root && r->v.root != r->v.id;
+        ++*of[r->v.severity];
     }
 }

@@ -96,6 +96,13 @@ struct congest_port {
 };
 void congest_port(const struct congest *c, uint32_t slot, struct congest_port *ret);
 
+// Who waits for the root: it itself is none of them, and what they lose is not lost at the root once more.
+struct congest_waits {
+    uint32_t ports;
+    double lost_bps; // bytes/s, of these; the root's own where it alone waits
+};
+void congest_waits(const struct congest_tree *tree, struct congest_waits *ret);
+
 // A tree as it is shown: one row per distance from the root.
 struct congest_level {
     uint32_t depth; // 0: the root itself, also where it does not wait

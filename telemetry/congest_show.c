@@ -66,6 +66,23 @@ void congest_port(const struct congest *c, uint32_t slot, struct congest_port *r
         ret->score = fmax(isnan(k->h) ? 0 : k->h, isnan(k->u) ? 0 : congest_pressure(k->u));
 }
 
+void congest_waits(const struct congest_tree *tree, struct congest_waits *ret)
+{
+    double most = 0, root = 0;
+    *ret = (struct congest_waits){0};
+    for (uint32_t i = 0; i < tree->num_members; i++) {
+        const struct congest_member *m = &tree->member[i];
+        if (m->slot == tree->root) {
+            root = m->lost_bps;
+            continue;
+        }
+        ret->ports++;
+        most += m->lost_bps;
+    }
+    // A tree explains of each port's wait no more than there is.
+    ret->lost_bps = ret->ports ? fmin(most, fmax(0, tree->lost_bps - root)) : tree->lost_bps;
+}
+
 // --- levels ---
 
 struct many { // names of nodes, put together as short as they go

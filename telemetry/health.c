@@ -101,6 +101,7 @@ static void take_peer(struct health *h, uint32_t slot, uint32_t peer)
         h->port[q->mate].mate = TELE_SLOT_NONE;
     p->mate = peer;
     q->mate = slot;
+    p->rate_most = q->rate_most = 0;
     h->moved++;
     p->told = q->told = p->told || q->told;
     p->up = q->up = p->up || q->up;
@@ -503,6 +504,7 @@ void health_forget(struct health *h, uint32_t slot)
         p->resumed = p->was_known = false;
         p->told = p->seen_up = p->up = false;
         p->up_at = p->down_at = 0;
+        p->rate_most = 0;
         p->celsius10 = 0; // what was read was of the old cable: only what is read later counts
         for (int i = 0; i < 7; i++)
             p->coldest[i] = INT16_MIN;

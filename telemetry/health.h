@@ -21,6 +21,7 @@
 //     health_rules.c   limits                        health_down.c    downs of both ends, flaps, reboots
 //     health_judge.c   rules, verdicts               health_raw.c     bit errors before FEC
 //     health_module.c  modules: temperature, light   health_keep.c    what outlives a restart
+//     health_slow.c    width and speed
 //
 // Loop thread; a feed costs below 1 us a port and counter that has moved.
 #ifndef WEFT_TELEMETRY_HEALTH_H

@@ -167,6 +167,7 @@ struct health_port {
     struct health_link *link;     // both ends have it; NULL: nothing to say
     uint32_t mate;                // the far end's slot, when it was seen last
     uint32_t rate_mbps;           // the same
+    uint32_t rate_most;           // of this link, since this run has seen it; 0: not yet
     uint16_t tick;                // bytes of one of XmitWait's
     uint32_t host;                // first slot of it; ID_NONE: not a host's port
     uint32_t resets;
@@ -221,7 +222,7 @@ struct health {
         bool tidy;
         struct health_link *link; // the next one; NULL: that was the last
     } feed;
-    uint32_t *host_up;       // links that are up, by host; as of hosts_of
+    uint32_t *host_up; // links that are up, by host; as of hosts_of
     int64_t hosts_of;
 };
 
@@ -283,10 +284,13 @@ static inline bool health_optics_bad(const struct health_port *p)
     return p->optics_at && (p->optics.fault || p->optics.lane > 0);
 }
 
+// health_slow.c
+void judge_slow(struct health *h); // of a new snapshot
+void slow_judge(struct health *h, struct health_link *l, struct health_finding *f);
+
 // health_judge.c
 void judge_link(struct health *h, struct health_link *l);
 void judge_forget(struct health *h, struct health_link *l); // clears all verdicts
-void judge_slow(struct health *h);
 void held_read(struct health *h, uint32_t slot, uint64_t ticks, int64_t t0, int64_t t1);
 
 #endif

@@ -156,6 +156,8 @@ static void note_good(struct notify_target *t)
 static void note_bad(struct notify_target *t, const struct courier_result *r)
 {
     t->status.failed++;
+    if (!t->status.failing)
+        t->failing_since = loop_now(t->n->loop);
     t->status.failing = true;
     snprintf(t->status.text, sizeof(t->status.text), "%s", r->text);
     if (++t->tries < TELL_AFTER || t->told_failing)
@@ -236,7 +238,10 @@ unsigned notifier_targets(const struct notifier *n)
 
 void notifier_get_status(const struct notifier *n, unsigned i, struct notifier_status *ret)
 {
-    *ret = n->target[i].status;
+    const struct notify_target *t = &n->target[i];
+    *ret = t->status;
+    if (t->status.failing) // at once is a moment ago
+        ret->failing_ns = mono_sub(loop_now(n->loop), t->failing_since) + 1;
 }
 
 static void save_all(void *arg)

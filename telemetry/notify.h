@@ -64,6 +64,7 @@ struct notifier_status { // of one target
     uint64_t failed;     // loads
     uint64_t refused, dropped;
     bool failing;
+    int64_t failing_ns; // for how long; 0
     char text[200];
 };
 unsigned notifier_targets(const struct notifier *n);

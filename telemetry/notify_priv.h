@@ -28,6 +28,7 @@ struct notify_target {
     struct loop_timer timer; // next try, next resend
     unsigned tries;
     bool told_failing, told_refused;
+    mono_t failing_since;
     mono_t last_all; // Alertmanager: when all was sent
     bool sent_all;
     struct notifier_status status;

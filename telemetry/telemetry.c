@@ -99,6 +99,7 @@ void tele_free(struct tele *t)
     devices_free(t->devices);
     tele_modules_free(t->modules);
     free(t->link);
+    free(t->age);
     fabric_unref(t->table.fabric);
     fabric_unref(t->known);
     tables_unref(t->tables);

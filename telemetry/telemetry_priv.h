@@ -162,7 +162,14 @@ struct tele {
 
     struct tele_status st;
     uint64_t answers;
-    uint32_t asked; // requests that the engine has
+    uint32_t asked;   // requests that the engine has
+    struct tree_age { // of congestion trees: since when they are of their kind
+        uint64_t tree;
+        int64_t since;
+        unsigned sweeps;
+        int kind;
+    } * age;
+    uint32_t num_ages;
     uint64_t late_seen;
     unsigned late_row;
     unsigned events; // told in this sweep

@@ -5,9 +5,11 @@
 #include "telemetry/telemetry_priv.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/guid.h"
+#include "lib/xalloc.h"
 #include "telemetry/module.h"
 
 #define GROUP_SIZE 48
@@ -247,30 +249,62 @@ static void explain_waits(struct tele *t, const struct congest_tree *c)
     alarm_explain(t->alarms, t->fabric, tree_rule[c->kind].rule, root, "L05", subject);
 }
 
+// Another kind is another fault, which begins then; a tree in its grace is none of another kind.
+static void note_ages(struct tele *t, const struct congest_tree *const *tree, uint32_t n)
+{
+    struct tree_age *age = xcalloc(n + 1ul, sizeof(*age));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct congest_tree *c = tree[i];
+        age[i] = (struct tree_age){c->id, loop_now(t->loop).ns, 1, (int)c->kind};
+        for (uint32_t k = 0; k < t->num_ages; k++) {
+            const struct tree_age *was = &t->age[k];
+            if (was->tree == c->id && was->kind == (int)c->kind)
+                age[i] = (struct tree_age){c->id, was->since, was->sweeps + (c->missed == 0), was->kind};
+        }
+        if (age[i].sweeps == 1 && c->sweeps == 1)
+            age[i].since = c->since;
+    }
+    free(t->age);
+    t->age = age;
+    t->num_ages = n;
+}
+
+static bool is_old_enough(const struct tele *t, const struct congest_tree *c)
+{
+    for (uint32_t i = 0; i < t->num_ages; i++)
+        if (t->age[i].tree == c->id)
+            return t->age[i].sweeps >= tree_rule[c->kind].sweeps &&
+                   loop_now(t->loop).ns - t->age[i].since >= tree_rule[c->kind].ns;
+    return false;
+}
+
 static void tell_tree(struct tele *t, const struct congest_tree *c)
 {
-    char reason[300], evidence[400], way[60] = "";
-    if (tree_rule[c->kind].rule == NULL || c->sweeps < tree_rule[c->kind].sweeps ||
-        loop_now(t->loop).ns - c->since < tree_rule[c->kind].ns)
+    char reason[300], evidence[400], way[60] = "", who[60];
+    struct congest_waits w;
+    if (tree_rule[c->kind].rule == NULL || !is_old_enough(t, c))
         return;
+    congest_waits(c, &w);
+    if (w.ports > 0)
+        snprintf(who, sizeof(who), "%u port%s for it", w.ports, w.ports == 1 ? " waits" : "s wait");
+    else
+        snprintf(who, sizeof(who), "it alone waits");
     if (c->num_victims > 0)
         snprintf(way, sizeof(way), ", %u of them perhaps only in the way", c->num_victims);
-    snprintf(reason, sizeof(reason),
-             "%s: %u port%s for it%s; %.1f Gb/s lost, %.0f %% of what the fabric loses",
-             congest_kind_title(c->kind), c->num_members, c->num_members == 1 ? " waits" : "s wait", way,
-             c->lost_bps * 8 / 1e9, c->share * 100);
+    snprintf(reason, sizeof(reason), "%s: %s%s; %.1f Gb/s lost, %.0f %% of what the fabric loses",
+             congest_kind_title(c->kind), who, way, w.lost_bps * 8 / 1e9, c->share * 100);
     snprintf(evidence, sizeof(evidence),
              "{\"tree\": %llu, \"kind\": \"%s\", \"waiting_ports\": %u, \"victims\": %u, \"switches\": %u, "
-             "\"adapters\": %u, \"lost_bytes_per_second\": %.0f, \"explained\": %.3f}",
-             (unsigned long long)c->id, congest_kind_name(c->kind), c->num_members, c->num_victims,
-             c->num_switches, c->num_adapters, c->lost_bps, c->explained);
+             "\"adapters\": %u, \"lost_gbps\": %.1f, \"share_of_all_lost\": %.3f, \"explained\": %.3f}",
+             (unsigned long long)c->id, congest_kind_name(c->kind), w.ports, c->num_victims, c->num_switches,
+             c->num_adapters, w.lost_bps * 8 / 1e9, c->share, c->explained);
     raise_at(t, c->root,
              &(struct alarm_report){.rule = tree_rule[c->kind].rule,
                                     .severity = tree_rule[c->kind].severity,
                                     .reason = reason,
                                     .evidence = evidence,
                                     .advice = congest_kind_advice(c->kind),
-                                    .lost_bps = c->lost_bps});
+                                    .lost_bps = w.lost_bps});
     explain_waits(t, c);
 }
 
@@ -279,6 +313,7 @@ static void tell_congestion(struct tele *t)
     static const char *const rules[] = {"C02", "C03", "C04"};
     const struct congest_tree *const *tree;
     uint32_t n = congest_trees(t->congest, &tree);
+    note_ages(t, tree, n);
     while (n > 0) // of two trees that explain one wait that counts which loses more
         tell_tree(t, tree[--n]);
     for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)

@@ -100,6 +100,17 @@ def test_alertmanager(tmp_path):
             assert figure(d, "weft_notifications_refused_total", "alertmanager") == 0
 
 
+def test_a_dead_pager():
+    """Nobody listens at the webhook: an alarm of its own, and a line in the status."""
+    with daemon(notify__webhook="http://127.0.0.1:9/hook") as d:
+        d.up()
+        kill(d)  # something to tell
+        wait_for(lambda: "has taken nothing for" in d.weft("status").out, "a line in the status", 120)
+        dead = wait_for(lambda: [a for a in d.get("/alarms")["items"] if a["rule"] == "W08"], "W08", 180)
+        assert dead[0]["severity"] == "major" and "http://127.0.0.1:9/hook" in dead[0]["place"]
+        assert "webhook http://127.0.0.1:9/hook has taken nothing for more than 2 min" in dead[0]["reason"]
+
+
 LINE = re.compile(r"<(\d+)>1 (\S+) (\S+) weftd (\d+) (\S+) \[weft@32473 ((?:[a-z]+=\"(?:[^\"\\\]]|\\.)*\" ?)+)\] (.*)")
 
 

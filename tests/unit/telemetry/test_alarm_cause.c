@@ -244,10 +244,48 @@ static void order(void **state)
         assert_string_equal(list[i].subject, want[i]);
 }
 
+// Three reboots of one device within a minute are one, though none of them lasts.
+static void momentary(void **state)
+{
+    struct fix *f = *state;
+    const struct alarm *list;
+    for (int i = 0; i < 5; i++) {
+        char subject[20];
+        snprintf(subject, sizeof(subject), "0x5/%d", i);
+        struct alarm_report r = of("L04", subject, ALARM_INFO, 0x5);
+        r.group = "0x0000000000000005";
+        r.group_place = "leaf-5";
+        alarm_raise(f->a, &r);
+        alarm_clear(f->a, "fab", "L04", subject);
+        pass(f, 5 * S);
+    }
+    assert_int_equal(alarms_list(f->a, &list), 1);
+    assert_true(list[0].group && list[0].members == 5 && !list[0].active);
+    assert_string_equal(list[0].place, "leaf-5");
+    struct alarms_count c;
+    alarms_count(f->a, "fab", &c);
+    assert_int_equal(c.info, 1);
+    pass(f, 11 * MIN);
+    assert_int_equal(alarms_list(f->a, &list), 0);
+}
+
+static void counts(void **state)
+{
+    struct fix *f = *state;
+    struct alarms_count c;
+    up(f, "L07", "x", ALARM_MINOR);
+    up(f, "L06", "x", ALARM_MAJOR);
+    up(f, "L06", "y", ALARM_MAJOR);
+    alarm_ack(f->a, find(f, "L06", "y")->id, "anna", "");
+    alarms_count(f->a, "fab", &c);
+    assert_true(c.major == 2 && c.minor == 1 && c.acked == 1 && c.following == 1);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(of_one_cable), T(of_a_flap), T(of_a_node), T(of_a_tree), T(order)};
+    const struct CMUnitTest tests[] = {T(of_one_cable), T(of_a_flap), T(of_a_node), T(of_a_tree),
+                                       T(order),        T(momentary), T(counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

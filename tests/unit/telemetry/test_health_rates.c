@@ -308,6 +308,84 @@ static void narrow_or_slow(void **state)
     }
 }
 
+// Cables 1 to 5 of two switches at 400 Gb/s, the first one at 1x because both ends enable no more.
+static const struct fabric *five_cables(uint8_t first_width, unsigned slow, uint8_t supported,
+                                        uint64_t generation)
+{
+    struct builder *b = builder_new();
+    node_id n[2];
+    for (unsigned i = 0; i < 2; i++) {
+        struct node_attrs na = {.guid = 0x100 + i, .type = NODE_SWITCH, .num_ports = 5};
+        assert_int_equal(builder_node(b, &na, i ? "b" : "a", 1, &n[i], NULL), 0);
+        for (unsigned num = 1; num <= 5; num++) {
+            uint8_t width = num <= slow ? first_width : 2;
+            struct port_attrs a = {.state = PORT_ACTIVE,
+                                   .width_active = width,
+                                   .width_enabled = width,
+                                   .width_supported = supported,
+                                   .speed_ext_active = 8,
+                                   .speed_ext_enabled = 15,
+                                   .speed_ext_supported = 15};
+            assert_int_equal(builder_port(b, n[i], num, &a), 0);
+        }
+    }
+    for (unsigned num = 1; num <= 5; num++)
+        assert_int_equal(builder_link(b, n[0], num, n[1], num), 0);
+    return builder_seal(b, generation, NULL);
+}
+
+static void show_five(struct bed *b, const struct fabric *f)
+{
+    b->t.fabric = f;
+    for (uint32_t s = 0; s < 10; s++)
+        b->t.port[s].port = fabric_port_at(f, fabric_by_guid(f, 0x100 + (s & 1)), 1 + s / 2).i;
+}
+
+// What a cable is enabled at is not what it should be, where others like it, or itself before, are faster.
+static void slower_than_others(void **state)
+{
+    static const struct {
+        uint8_t width, supported;
+        unsigned slow;
+        bool before; // it was as it should be
+        const char *text;
+    } row[] = {
+        {1, 3, 1, false, "1x at 100 Gb/s where 4 of 4 cables like it of the same switch are faster"},
+        {1, 3, 3, false, ""}, // most are so: they are meant to be
+        {1, 1, 1, false, ""}, // the ends can no more
+        {1, 3, 5, true, "1x at 100 Gb/s; it ran at 400 before"},
+        {2, 3, 1, true, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        static struct bed b;
+        const struct fabric *good = five_cables(2, 0, 3, 1),
+                            *f = five_cables(row[i].width, row[i].slow, row[i].supported, 2);
+        bed_open(&b, 5, 400000);
+        tele_table_done(&b.t);
+        tele_table_init(&b.t);
+        for (uint32_t s = 0; s < 10; s++) {
+            tele_slot_set(&b.t, s, 0x100 + (s & 1), (uint8_t)(1 + s / 2));
+            b.t.port[s].peer = s ^ 1;
+            b.t.port[s].of_switch = b.t.port[s].up = true;
+            b.t.port[s].rate_mbps = 400000;
+        }
+        show_five(&b, row[i].before ? good : f);
+        pass(&b, 20 * S);
+        show_five(&b, f);
+        pass(&b, 30 * S);
+        assert_int_equal(stands(&b, "L05"), row[i].text[0] ? ALARM_MAJOR : -1);
+        assert_string_equal(reason(&b, "L05"), row[i].text);
+        assert_int_equal(view(&b, 0).state == HEALTH_DEGRADED, row[i].text[0] != 0);
+        show_five(&b, good);
+        pass(&b, 90 * S);
+        assert_int_equal(stands(&b, "L05"), -1);
+        bed_close(&b);
+        fabric_unref(f);
+        fabric_unref(good);
+    }
+}
+
 // --- what nothing stands on ---
 
 BED(never_read, 2, 400000)
@@ -525,6 +603,7 @@ int main(void)
         cmocka_unit_test(short_waits),
         cmocka_unit_test(modules),
         cmocka_unit_test(narrow_or_slow),
+        cmocka_unit_test(slower_than_others),
         cmocka_unit_test(never_read),
         cmocka_unit_test(sure_after_some_bits),
         cmocka_unit_test(one_error),
