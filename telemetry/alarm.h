@@ -171,7 +171,7 @@ int alarm_ack(struct alarms *a, uint64_t id, const char *by, const char *note); 
 uint64_t alarm_silence_add(struct alarms *a, const struct alarm_silence *s, struct err *e);
 int alarm_silence_end(struct alarms *a, uint64_t id, const char *by); // -ENOENT
 uint32_t alarm_silences(const struct alarms *a, const struct alarm_silence **ret);
-struct alarms_count {
+struct alarms_count { // of what stands; not of what is over and only still shown
     uint32_t critical, major, minor, info, silenced; // silenced ones are in no other number
     uint32_t acked, following;                       // of those: taken on; not roots
 };

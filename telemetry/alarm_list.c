@@ -122,7 +122,7 @@ void alarms_count(const struct alarms *a, const char *fabric, struct alarms_coun
     alarm_causes((struct alarms *)a); // the cache alone
     for (const struct alarm_rec *r = a->first; r; r = r->next) {
         uint32_t *const of[] = {&ret->info, &ret->minor, &ret->major, &ret->critical};
-        if (r->leader || (fabric && strcmp(r->v.fabric, fabric) != 0))
+        if (r->leader || !r->v.active || (fabric && strcmp(r->v.fabric, fabric) != 0))
             continue;
         if (r->v.silence) {
             ret->silenced++;

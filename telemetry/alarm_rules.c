@@ -327,9 +327,10 @@ const struct alarm_rule alarm_rules[] = {
     // --- weft itself ---
     {.id = "W01",
      .name = "sweep-late",
-     .title = "counters are read late",
-     .severity = "minor",
-     .raised = "two sweeps of counters in a row took longer than the interval",
+     .title = "counters are read late, or not at all",
+     .severity = "minor; major",
+     .raised =
+         "two sweeps of counters in a row took longer than the interval; 3 read nothing of any device: major",
      .cleared = "2 in time",
      .advice = "a longer telemetry.interval, or look at what does not answer: weft counters 'pma!=read'",
      .source = "weft",

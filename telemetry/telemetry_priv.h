@@ -171,7 +171,7 @@ struct tele {
     } * age;
     uint32_t num_ages;
     uint64_t late_seen;
-    unsigned late_row;
+    unsigned late_row, empty_row; // sweeps in a row that began late, that read next to nothing
     unsigned events; // told in this sweep
     struct vl_ask *vl;
     struct accum_reading reading; // scratch

@@ -391,12 +391,50 @@ static void tell_history(struct tele *t)
     alarm_round(t->alarms, t->fabric, "W02");
 }
 
+// Whether any of its ports was read in the last sweep.
+static bool gives(const struct tele *t, const struct agent *a)
+{
+    for (unsigned i = 0; i < a->num; i++)
+        if (t->table.port[a->slot[i]].unread == TELE_READ)
+            return true;
+    return false;
+}
+
+// Nothing is read any more, but perhaps of weft's own adapter, which needs no cable for that: it is weft's
+// own way into the fabric, and no word about the devices.
+static bool tell_cut_off(struct tele *t)
+{
+    uint32_t n = 0, give = 0;
+    for (uint32_t i = 0; i < t->num_agents && give < 2; i++) {
+        n += t->agent[i].num > 0 && t->agent[i].state != AGENT_NO_PMA;
+        give += gives(t, &t->agent[i]);
+    }
+    t->empty_row = give < 2 && n > 3 ? t->empty_row + 1 : 0;
+    if (t->empty_row == 0)
+        return false;
+    char reason[200];
+    snprintf(reason, sizeof(reason),
+             "none of %u devices, or one, gives its counters for %u sweeps or more: weft's own port or its "
+             "cable is "
+             "the likely cause",
+             n, UNREAD_SWEEPS);
+    if (t->empty_row >= UNREAD_SWEEPS)
+        alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
+                                                      .rule = "W01",
+                                                      .subject = "all counters",
+                                                      .severity = ALARM_MAJOR,
+                                                      .place = "weft",
+                                                      .reason = reason});
+    return true;
+}
+
 void tell_sweep(struct tele *t)
 {
     if (t->alarms == NULL)
         return;
     tell_congestion(t);
-    for (uint32_t i = 0; i < t->num_agents; i++)
+    bool cut_off = tell_cut_off(t);
+    for (uint32_t i = 0; i < t->num_agents && !cut_off; i++)
         tell_unread(t, &t->agent[i]);
     alarm_round(t->alarms, t->fabric, "S05");
     tell_late(t);

@@ -73,8 +73,33 @@ static void at_random(void **state)
     }
 }
 
+// Nothing comes back any more: one alarm, of weft's own way into the fabric, and none of each device.
+static void cut_off(void **state)
+{
+    struct world w = {.alarmed = true};
+    const struct alarm *a;
+    struct alarms_count c;
+    (void)state;
+    world_up(&w, "rail-16", NULL);
+    world_sweeps(&w, 2);
+    sim_set_loss(w.r.sim, 1);
+    world_sweeps(&w, 6);
+    assert_int_equal(alarms_list(w.alarms, &a), 1);
+    assert_string_equal(a[0].rule->id, "W01");
+    assert_int_equal(a[0].severity, ALARM_MAJOR);
+    alarms_count(w.alarms, NULL, &c);
+    assert_int_equal(c.major, 1);
+    sim_set_loss(w.r.sim, 0);
+    world_sweeps(&w, 6);
+    assert_int_equal(alarms_list(w.alarms, &a), 1); // shown for a while, and not counted
+    assert_false(a[0].active);
+    alarms_count(w.alarms, NULL, &c);
+    assert_int_equal(c.critical + c.major + c.minor + c.info, 0);
+    world_down(&w);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(at_random)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(at_random), cmocka_unit_test(cut_off)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
