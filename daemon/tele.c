@@ -39,9 +39,10 @@ struct wire_tele {
         struct err e;
         struct tele *old; // has collected without; freed when its last answer has come
     } again;
-    uint64_t sensed;     // of the simulator, at…
+    uint64_t sensed; // of the simulator, at…
     int64_t sensed_ns;
     int64_t cable_mtime; // of the file that was read last, ns; 0: none
+    int64_t cable_good;  // of the last one that could be read; 0: none, or it is told to be old
     struct cable_read {  // by a worker: a large file takes a third of a second
         struct pool_job job;
         bool running;
@@ -112,11 +113,24 @@ static void cables_read(void *arg)
         log_notice("cable-file", "fabric=%s file=\"%s\" modules=%u devices=%u lines_left_out=%u",
                    w->cfg->name, c->path, tele_modules_num(c->modules), tele_devices_num(c->modules),
                    c->lines);
+        w->cable_good = w->cable_mtime;
         tell_if_old(w);
         tele_set_modules(w->tele, c->modules);
         c->modules = NULL;
     }
     forget_cables(c);
+}
+
+// Gone, or written by nobody any more: said once, since alarms end with it that nobody has mended.
+static void watch_age(struct wire_tele *w)
+{
+    if (w->cable_good == 0 || w->tele == NULL ||
+        tele_modules_age(w->tele, w->cable_good) <= TELE_MODULES_OLD_NS)
+        return;
+    w->cable_good = 0;
+    on_event(w, "cable-file-old", "warning", w->env.config->cable_file,
+             "not written for a day: nothing is known of modules and devices any more, and alarms of them "
+             "(L16, L17, L18) end");
 }
 
 // Reads the file again when it is another one, and nobody writes it just now.
@@ -156,6 +170,7 @@ static void on_swept(void *arg)
 {
     struct wire_tele *w = arg;
     look_at_cables(w);
+    watch_age(w);
     look_at_sensors(w);
     if (w->swept != NULL)
         w->swept(w->swept_arg);

@@ -9,9 +9,11 @@
 #include "lib/buf.h"
 #include "lib/mono.h"
 #include "lib/xalloc.h"
+#include "telemetry/health.h"
 
 #define FAILED_MAX 64 // of one device
 #define AGAIN (5 * 60 * MONO_S)
+#define HOUR (3600 * MONO_S)
 
 struct failed { // a fan or power supply
     bool psu;
@@ -27,6 +29,7 @@ struct device {
     uint8_t failing; // how many of failed[]
     struct failed failed[FAILED_MAX];
     int64_t since, read_at, told;
+    int64_t not_read; // hours, as told; 0
     enum alarm_severity severity;
     uint32_t fans, psus;
     char reason[600];
@@ -219,6 +222,9 @@ static void tell(struct devices *d, struct device *x)
              "{\"celsius\":%s,\"fans\":%u,\"fans_failed\":%u,\"power_supplies\":%u,"
              "\"power_supplies_failed\":%u}",
              celsius, x->fans, fans + x->slow, x->psus, x->failing - fans);
+    if (x->not_read > 0)
+        snprintf(evidence + strlen(evidence) - 1, sizeof(evidence) - strlen(evidence) + 1,
+                 ",\"not_read_hours\":%lld}", (long long)x->not_read);
     x->told = x->read_at;
     d->sink.raise(d->sink.arg, x->guid, x->severity, x->reason, evidence);
 }
@@ -237,7 +243,7 @@ void devices_feed(struct devices *d, const struct tele_device *r, bool is_switch
     struct device *x = find(d, r->guid), fresh = {.guid = r->guid, .hot = -1, .celsius = NAN};
     char reason[sizeof(x->reason)];
     unsigned before = x != NULL ? x->failing : 0;
-    at = at > 0 ? at : 1;
+    at = at != 0 ? at : 1; // a reading may be from before the loop's beginning
     if (x != NULL && at <= x->read_at)
         return;
     if (x == NULL) { // most are well
@@ -250,6 +256,7 @@ void devices_feed(struct devices *d, const struct tele_device *r, bool is_switch
         look(x, r, is_switch);
     }
     x->read_at = at;
+    x->not_read = 0;
     if (!stands(x)) {
         clear(d, x);
         return;
@@ -266,6 +273,32 @@ void devices_feed(struct devices *d, const struct tele_device *r, bool is_switch
     x->severity = s;
     snprintf(x->reason, sizeof(x->reason), "%s", reason);
     tell(d, x);
+}
+
+static void say_age(struct devices *d, struct device *x, int64_t age)
+{
+    int64_t hours = 1; // by powers of two: told a few times a day
+    size_t n;
+    while (hours * 2 * HOUR <= age)
+        hours *= 2;
+    if (hours == x->not_read)
+        return;
+    x->not_read = hours;
+    reason_of(x, x->reason, sizeof(x->reason));
+    n = strlen(x->reason);
+    snprintf(x->reason + n, sizeof(x->reason) - n, "; not read for %lld h", (long long)hours);
+    tell(d, x);
+}
+
+void devices_age(struct devices *d, int64_t now)
+{
+    for (uint32_t i = d->num; i-- > 0;) {
+        int64_t age = now - d->one[i]->read_at;
+        if (age >= HEALTH_MODULE_GONE)
+            clear(d, d->one[i]);
+        else if (age >= HOUR)
+            say_age(d, d->one[i], age);
+    }
 }
 
 void devices_forget(struct devices *d, uint64_t guid)

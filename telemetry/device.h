@@ -31,6 +31,9 @@ struct devices *devices_new(const struct device_sink *sink);
 void devices_free(struct devices *d);
 // A reading of one device that was taken at `at` (loop time); the same again changes nothing.
 void devices_feed(struct devices *d, const struct tele_device *x, bool is_switch, int64_t at);
+// What stands and was not read for an hour or more says so; what was not read for HEALTH_MODULE_GONE is
+// cleared: nothing is known of it any more. now: loop time.
+void devices_age(struct devices *d, int64_t now);
 // It is not there any more, or there is no source: what stands is cleared.
 void devices_forget(struct devices *d, uint64_t guid);
 

@@ -75,7 +75,9 @@ void health_link(struct health *h, uint32_t slot, bool up, int64_t now);
 void health_pair(struct health *h, uint32_t a, uint32_t b);
 void health_module(struct health *h, uint32_t slot, double celsius, int64_t at);
 void health_optics(struct health *h, uint32_t slot, const struct tele_optics *o, int64_t at);
-// There is a source, which says nothing of this one now: what stands is not over.
+// After so long without a reading nothing is known of a module, and what stands is over.
+#define HEALTH_MODULE_GONE (24 * 3600 * MONO_S)
+// There is a source, which says nothing of this one now: what stands is not over, until then.
 void health_module_unread(struct health *h, uint32_t slot);
 // The link is meant to be there no more, or another cable is known to be in its place: all that was known of
 // it goes, what stands is cleared.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules of modules: temperature (L16), what a module says against itself (L17). Readings come from
-// elsewhere and seldom, with the time that they were taken at: nothing stands or clears on one that is not
-// there, and what stands says how old it is.
+// elsewhere and seldom, with the time that they were taken at: nothing clears because one is late, and what
+// stands says how old it is. After a day without one nothing is known any more, and nothing stands.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,19 +12,50 @@
 #define OLD HEALTH_HOUR // from then on the age is said
 
 // What stood before a restart, and neither end has been read since: not over at once, the file is read later
-// than the first sweep, nor as long as it says nothing of them.
-static void hold_unread(const struct health *h, const struct health_link *l, enum health_rule_index r,
+// than the first sweep, nor as long as it says nothing of them, for a day.
+static void hold_unread(struct health *h, const struct health_link *l, enum health_rule_index r,
                         struct health_finding *f)
 {
     bool unread = false;
     for (int e = 0; e < 2; e++) {
-        const struct health_port *p = l->slot[e] != TELE_SLOT_NONE ? &h->port[l->slot[e]] : NULL;
+        struct health_port *p = l->slot[e] != TELE_SLOT_NONE ? &h->port[l->slot[e]] : NULL;
         if (p && (r == RULE_L16 ? p->hot_at : p->optics_at) != 0)
             return;
-        unread |= p && p->module_unread;
+        if (p && p->module_unread && p->unread_from == 0)
+            p->unread_from = h->now > 0 ? h->now : 1;
+        unread |= p && p->module_unread && h->now - p->unread_from < HEALTH_MODULE_GONE;
     }
     if (l->verdict[r].level >= 0 && (unread || l->verdict[r].untold))
         health_bad(f, l->verdict[r].level, h->now);
+}
+
+#define AGES (1000000 * HEALTH_HOUR) // older than any
+
+// Loop time of a reading, which may be from before the loop's beginning; not 0, which is none.
+static int64_t time_of(int64_t at)
+{
+    return at < -AGES ? -AGES : at == 0 ? 1 : at;
+}
+
+// Behind a reason, with the age by powers of two, so that it is told a few times a day; of less than OLD: 0.
+static int64_t age_of(const struct health *h, int64_t at)
+{
+    int64_t hours = 1;
+    if (h->now - at < OLD)
+        return 0;
+    while (hours * 2 * HEALTH_HOUR <= h->now - at)
+        hours *= 2;
+    return hours;
+}
+
+#define NOT_READ "; not read for "
+static void add_age(struct health_finding *f, int64_t hours)
+{
+    size_t n = strlen(f->reason), k = strlen(f->evidence);
+    if (hours == 0 || k < 2)
+        return;
+    snprintf(f->reason + n, sizeof(f->reason) - n, NOT_READ "%lld h", (long long)hours);
+    snprintf(f->evidence + k - 1, sizeof(f->evidence) - k + 1, ",\"not_read_hours\":%lld}", (long long)hours);
 }
 
 void health_module_unread(struct health *h, uint32_t slot)
@@ -42,7 +73,7 @@ void hot_judge(struct health *h, struct health_link *l, struct health_finding *f
     for (int e = 0; e < 2; e++) {
         uint32_t slot = l->slot[e];
         const struct health_port *p = slot != TELE_SLOT_NONE ? &h->port[slot] : NULL;
-        if (!p || p->hot_at == 0)
+        if (!p || p->hot_at == 0 || h->now - p->hot_at >= HEALTH_MODULE_GONE)
             continue;
         double now = p->celsius10 / 10.0, coldest = now;
         for (int i = 0; i < 7; i++)
@@ -67,6 +98,7 @@ void hot_judge(struct health *h, struct health_link *l, struct health_finding *f
             snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, limit %.0f", now, name,
                      rule->level[0].limit);
         snprintf(f->evidence, sizeof(f->evidence), "{\"celsius\":%.1f,\"coldest_hour\":%.1f}", now, coldest);
+        add_age(f, age_of(h, p->hot_at));
     }
 }
 
@@ -75,16 +107,16 @@ void health_module(struct health *h, uint32_t slot, double celsius, int64_t at)
     if (slot >= h->num)
         return;
     struct health_port *p = &h->port[slot];
-    at = at > 0 ? at : 1;
-    int64_t unit = at / (10 * HEALTH_MIN);
+    at = time_of(at);
+    int64_t unit = (at + AGES) / (10 * HEALTH_MIN);
     if (isnan(celsius) || celsius < -200 || celsius > 1000) {
-        p->hot_at = 0;
+        p->hot_at = p->unread_from = 0;
         p->module_unread = false;
         for (int i = 0; i < 7; i++)
             p->coldest[i] = INT16_MIN;
         return;
     }
-    if (at <= p->hot_at) // read already, or an older file in the place of a younger one
+    if (p->hot_at != 0 && at <= p->hot_at) // read already, or an older file in the place of a younger one
         return;
     p->celsius10 = (int16_t)lround(celsius * 10);
     bool follows = p->hot_at && unit - p->cold_unit < 7;
@@ -95,6 +127,7 @@ void health_module(struct health *h, uint32_t slot, double celsius, int64_t at)
     if (*c == INT16_MIN || p->celsius10 < *c)
         *c = p->celsius10;
     p->hot_at = at;
+    p->unread_from = 0;
     for (int i = 0; i < 7; i++)
         if (p->coldest[i] != INT16_MIN &&
             (p->celsius10 - p->coldest[i] > 100 || p->celsius10 > health_rules[RULE_L16].level[0].limit * 10))
@@ -129,7 +162,7 @@ void optics_judge(struct health *h, struct health_link *l, struct health_finding
     for (int e = 0; e < 2; e++) {
         uint32_t slot = l->slot[e];
         const struct health_port *p = slot != TELE_SLOT_NONE ? &h->port[slot] : NULL;
-        if (!p || p->optics_at == 0)
+        if (!p || p->optics_at == 0 || h->now - p->optics_at >= HEALTH_MODULE_GONE)
             continue;
         f->seen_to = p->optics_at < f->seen_to ? p->optics_at : f->seen_to;
         if (p->optics_bad_at)
@@ -139,6 +172,7 @@ void optics_judge(struct health *h, struct health_link *l, struct health_finding
         f->level = 0;
         f->severity = health_rules[RULE_L17].level[0].severity;
         optics_text(h, slot, &p->optics, f);
+        add_age(f, age_of(h, p->optics_at));
     }
 }
 
@@ -147,18 +181,19 @@ void health_optics(struct health *h, uint32_t slot, const struct tele_optics *o,
     if (slot >= h->num)
         return;
     struct health_port *p = &h->port[slot];
-    at = at > 0 ? at : 1;
+    at = time_of(at);
     if (o == NULL) {
         p->module_unread = false;
-        p->optics_at = p->optics_bad_at = 0;
+        p->optics_at = p->optics_bad_at = p->unread_from = 0;
         return;
     }
-    if (at <= p->optics_at) // read already
+    if (p->optics_at != 0 && at <= p->optics_at) // read already
         return;
     // What was before the first good reading is not known: it takes another one, and time between the two.
     bool was_bad = health_optics_bad(p);
     p->optics = *o;
     p->optics_at = at;
+    p->unread_from = 0;
     if (was_bad || health_optics_bad(p))
         p->optics_bad_at = at;
     if (health_optics_bad(p))
@@ -168,14 +203,17 @@ void health_optics(struct health *h, uint32_t slot, const struct tele_optics *o,
 void health_module_age(const struct health *h, const struct health_link *l, enum health_rule_index r,
                        char *why, size_t size)
 {
-    int64_t at = 0;
+    int64_t at = INT64_MIN;
     size_t n = strlen(why);
     for (int e = 0; e < 2; e++) {
         const struct health_port *p = l->slot[e] != TELE_SLOT_NONE ? &h->port[l->slot[e]] : NULL;
         int64_t one = !p ? 0 : r == RULE_L16 ? p->hot_at : r == RULE_L17 ? p->optics_at : 0;
-        at = one > at ? one : at;
+        at = one != 0 && one > at ? one : at;
     }
-    if (at && h->now - at >= OLD)
+    if (at != INT64_MIN && h->now - at >= OLD) {
+        char *told = strstr(why, NOT_READ); // when it was told last
+        n = told != NULL ? (size_t)(told - why) : n;
         snprintf(why + n, size - n, "; as it was %lld h ago, not read since",
                  (long long)((h->now - at) / OLD));
+    }
 }

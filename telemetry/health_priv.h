@@ -195,6 +195,7 @@ struct health_port {
     struct tele_optics optics;        // at optics_at
     int64_t optics_at, optics_bad_at; // of the last reading, 0: none; to when it was bad, 0: it was not
     bool module_unread;               // what stood before a restart may not have been read since
+    int64_t unread_from;              // and is held for being so since; 0
     uint8_t history[HEALTH_QUARTERS]; // by quarter of an hour: code of the ratio, 0 = none
 };
 

@@ -422,6 +422,7 @@ static void tell_devices(struct tele *t, int64_t now)
     for (uint32_t i = 0; i < standing; i++)
         if (t->modules == NULL || (t->table.fabric != NULL && node_of(t, guid[i]) == NULL))
             devices_forget(t->devices, guid[i]);
+    devices_age(t->devices, now);
     free(guid);
     for (uint32_t i = 0; t->modules != NULL && i < tele_devices_num(t->modules); i++) {
         const struct tele_device *d = tele_device_at(t->modules, i);

@@ -258,6 +258,15 @@ static void old_and_none(void **state)
     diagnose(w, 23 * 3600 * MONO_S);
     assert_non_null(only(w, "L17"));
     assert_non_null(only(w, "L18"));
+    diagnose_nothing(w); // nobody writes the file any more
+    assert_non_null(strstr(only(w, "L18")->reason, "; not read for 16 h"));
+    assert_non_null(strstr(only(w, "L18")->evidence, ",\"not_read_hours\":16}"));
+    pass(w, 75 * MINUTE);
+    diagnose_nothing(w);
+    pass(w, 15 * MINUTE);
+    none(w);
+    diagnose(w, 0);
+    assert_true(only(w, "L17")->active && only(w, "L18")->active);
     tele_set_modules(w->tele, NULL);
     pass(w, 25 * MINUTE);
     none(w);

@@ -147,6 +147,35 @@ static void not_read(void **state)
     assert_false(stands(b));
 }
 
+// What nobody reads any more says so, and is over after a day; also when it was old to begin with.
+static void not_read_for_long(void **state)
+{
+    struct bed *b = *state;
+    hot(b, 95);
+    devices_age(b->d, b->now + 30 * MINUTE);
+    assert_int_equal(b->raised, 1);
+    devices_age(b->d, b->now + 200 * MINUTE);
+    devices_age(b->d, b->now + 210 * MINUTE);
+    assert_int_equal(b->raised, 2);
+    assert_string_equal(b->reason, "ASIC 95 C, limit 90; not read for 2 h");
+    assert_non_null(strstr(b->evidence, ",\"not_read_hours\":2}"));
+    b->now += 210 * MINUTE;
+    feed(b);
+    assert_string_equal(b->reason, "ASIC 95 C, limit 90");
+    assert_null(strstr(b->evidence, "not_read"));
+    devices_age(b->d, b->now + 1439 * MINUTE);
+    assert_true(stands(b));
+    devices_age(b->d, b->now + 1440 * MINUTE);
+    assert_false(stands(b));
+    assert_int_equal(b->cleared, 1);
+    b->now = -1400 * MINUTE;
+    devices_feed(b->d, &b->x, true, b->now);
+    devices_age(b->d, 10 * MINUTE);
+    assert_true(stands(b));
+    devices_age(b->d, 50 * MINUTE);
+    assert_false(stands(b));
+}
+
 static void parts(void **state)
 {
     struct bed *b = *state;
@@ -256,7 +285,7 @@ static void odd(void **state)
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-    const struct CMUnitTest tests[] = {T(temperature),    T(not_read),  T(parts),
-                                       T(says_so_itself), T(told_once), T(odd)};
+    const struct CMUnitTest tests[] = {
+        T(temperature), T(not_read), T(not_read_for_long), T(parts), T(says_so_itself), T(told_once), T(odd)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -182,7 +182,8 @@ EACH_CLOCK(errors_meanwhile_count_once, 400000)
     assert_int_equal(view(b, 0).state, HEALTH_HEALTHY);
 }
 
-// Modules are read seldom: what stands is not over because its file says nothing yet, or says nothing any more.
+// Modules are read seldom: what stands is not over because its file says nothing yet, or says nothing any
+// more.
 EACH_CLOCK(a_module_unread_since, 400000)
 {
     static const struct tele_optics well = {0}, broken = {.fault = true};
@@ -201,7 +202,7 @@ EACH_CLOCK(a_module_unread_since, 400000)
     for (uint32_t s = 0; s < b->t.num; s++)
         health_module_unread(b->h, s);
     health_module_unread(b->h, 99);
-    pass(b, 30 * HOUR);
+    pass(b, 23 * HOUR);
     assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
     assert_true(stands(b, "L16") >= 0);
     health_optics(b->h, 3, &well, b->now);
@@ -212,6 +213,25 @@ EACH_CLOCK(a_module_unread_since, 400000)
     health_optics(b->h, 3, &well, b->now);
     health_module(b->h, 0, 50, b->now);
     tick(b);
+    assert_int_equal(stands(b, "L17"), -1);
+    assert_int_equal(stands(b, "L16"), -1);
+}
+
+EACH_CLOCK(a_module_unread_for_a_day, 400000)
+{
+    static const struct tele_optics broken = {.fault = true};
+    told_up(b);
+    pass(b, 20 * MIN);
+    health_optics(b->h, 3, &broken, b->now);
+    health_module(b->h, 0, 85, b->now);
+    tick(b);
+    restart(b, 5 * MIN, clock);
+    for (uint32_t s = 0; s < b->t.num; s++)
+        health_module_unread(b->h, s);
+    pass(b, 23 * HOUR);
+    assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
+    assert_true(stands(b, "L16") >= 0);
+    pass(b, 2 * HOUR);
     assert_int_equal(stands(b, "L17"), -1);
     assert_int_equal(stands(b, "L16"), -1);
 }
@@ -368,7 +388,8 @@ EACH_CLOCK(history_is_newer, 400000)
     }
     pass(b, MIN);
     assert_int_equal(stands(b, "L02"), ALARM_MAJOR);
-    assert_non_null(strstr(reason(b, "L02"), "3 drops between two readings, counted by both ends")); // when they were
+    assert_non_null(
+        strstr(reason(b, "L02"), "3 drops between two readings, counted by both ends")); // when they were
     assert_int_equal(view(b, 2).state, HEALTH_HEALTHY);
     buf_done(&kept);
 }
@@ -470,6 +491,7 @@ int main(void)
         cmocka_unit_test(cleared_meanwhile),
         cmocka_unit_test(errors_meanwhile_count_once),
         cmocka_unit_test(a_module_unread_since),
+        cmocka_unit_test(a_module_unread_for_a_day),
         cmocka_unit_test(no_modules_since),
         cmocka_unit_test(what_stands_goes_on),
         cmocka_unit_test(clears_when_it_was_read),

@@ -55,10 +55,10 @@ BED(clears, 1, 400000)
     assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
     read_at(b, 1, &well, inside + 10 * MIN);
     assert_int_equal(stands(b, "L17"), -1);
-    assert_int_equal(raised(b, "L17"), 1);
+    assert_int_equal(raised(b, "L17"), 2); // and once for not being read
     // Outside again it is another time; once inside for a moment is not enough.
     read_at(b, 1, &bright, b->now);
-    assert_int_equal(raised(b, "L17"), 2);
+    assert_int_equal(raised(b, "L17"), 3);
     pass(b, 20 * MIN);
     read_at(b, 1, &well, b->now);
     pass(b, 8 * MIN);
@@ -66,7 +66,7 @@ BED(clears, 1, 400000)
     pass(b, 8 * MIN);
     read_at(b, 1, &well, b->now);
     assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
-    assert_int_equal(raised(b, "L17"), 2);
+    assert_int_equal(raised(b, "L17"), 3);
     pass(b, 10 * MIN);
     read_at(b, 1, &well, b->now);
     assert_int_equal(stands(b, "L17"), -1);
@@ -124,10 +124,39 @@ BED(times, 1, 400000)
     assert_int_equal(stands(b, "L16"), ALARM_MINOR);
 }
 
+// A reading has an age, and after a day it is none any more.
+BED(not_read, 1, 400000)
+{
+    tick(b);
+    read_at(b, 0, &dim, b->now);
+    health_module(b->h, 1, 85, b->now);
+    pass(b, HOUR / 2);
+    assert_null(strstr(reason(b, "L17"), "not read"));
+    pass(b, 3 * HOUR);
+    assert_non_null(strstr(reason(b, "L17"), "; not read for 2 h"));
+    assert_non_null(strstr(reason(b, "L16"), "; not read for 2 h"));
+    assert_null(strstr(view(b, 0).why, "not read for"));
+    assert_non_null(strstr(view(b, 0).why, "as it was 3 h ago"));
+    pass(b, 20 * HOUR);
+    assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
+    assert_non_null(strstr(reason(b, "L17"), "; not read for 16 h"));
+    health_module(b->h, 1, 86, b->now); // one of them is read again
+    pass(b, 10 * MIN);
+    assert_null(strstr(reason(b, "L16"), "not read"));
+    pass(b, HOUR);
+    assert_int_equal(stands(b, "L17"), -1);
+    assert_int_equal(stands(b, "L16"), ALARM_MINOR);
+    read_at(b, 0, &dim, b->now);
+    assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
+    pass(b, 23 * HOUR);
+    assert_int_equal(stands(b, "L16"), -1);
+    assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(outside), cmocka_unit_test(clears),
-                                       cmocka_unit_test(faults), cmocka_unit_test(another_cable),
-                                       cmocka_unit_test(times)};
+                                       cmocka_unit_test(faults),  cmocka_unit_test(another_cable),
+                                       cmocka_unit_test(times),   cmocka_unit_test(not_read)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
