@@ -12,6 +12,8 @@
 
 #define MEMBERS_MAX 200 // of one tree in an answer
 #define TREES_MAX 200
+#define MEMBERS_ALL 2000 // of all trees: the answer is made at one go
+#define PORTS_A_LOOK 128
 
 // --- rows ---
 
@@ -264,9 +266,10 @@ static void fill_levels(const struct tele_view *w, const struct congest_tree *t,
     s->row->levels = (struct items){s->level_row, n};
 }
 
-static void fill_members(const struct tele_view *w, const struct congest_tree *t, struct tree_space *s)
+static void fill_members(const struct tele_view *w, const struct congest_tree *t, struct tree_space *s,
+                         uint32_t most)
 {
-    uint32_t n = t->num_members < MEMBERS_MAX ? t->num_members : MEMBERS_MAX;
+    uint32_t n = t->num_members < most ? t->num_members : most;
     s->member = xcalloc(n + 1, sizeof(*s->member));
     for (uint32_t i = 0; i < n; i++) {
         const struct congest_member *m = &t->member[i];
@@ -309,7 +312,7 @@ static void fill_command(const struct spot *root, struct tree_space *s)
 }
 
 static void fill_tree(struct tele_view *w, const struct congest_tree *t, struct tree_row *row,
-                      struct tree_space *s)
+                      struct tree_space *s, uint32_t most_members)
 {
     struct congest_waits waits;
     congest_waits(t, &waits);
@@ -350,7 +353,7 @@ static void fill_tree(struct tele_view *w, const struct congest_tree *t, struct 
     if (a != NULL && a->rule->id[0] == 'C')
         row->alarm = (int64_t)a->id;
     fill_levels(w, t, s);
-    fill_members(w, t, s);
+    fill_members(w, t, s, most_members);
 }
 
 static void tree_done(struct tree_space *s)
@@ -422,24 +425,27 @@ static void alarms_first(struct tree_row *row, uint32_t n)
     }
 }
 
-static void answer_congestion(struct request *r, struct tele_view *w, struct sieve *focus)
+static void answer_congestion(struct request *r, struct tele_view *w, struct sieve *focus,
+                              const struct congest_sums *sums)
 {
     const struct congest_tree *const *tree = NULL;
     const struct congest *c = tele_congest(w->tele);
     uint32_t n = c != NULL ? congest_trees(c, &tree) : 0, kept = 0, num = 0;
     struct congest_totals totals = {0};
     struct congest_part *rail = NULL, *su = NULL;
+    uint32_t members = MEMBERS_ALL;
 
     if (c != NULL)
         congest_totals(c, &totals);
     struct tree_row *row = xcalloc(n + 1, sizeof(*row));
     struct tree_space *space = xcalloc(n + 1, sizeof(*space));
     for (uint32_t i = 0; i < n && kept < TREES_MAX; i++, num++) {
-        fill_tree(w, tree[i], &row[kept], &space[i]);
+        fill_tree(w, tree[i], &row[kept], &space[i], members < MEMBERS_MAX ? members : MEMBERS_MAX);
+        members -= (uint32_t)row[kept].members.n;
         kept += tree_wanted(w, focus, &row[kept]);
     }
     alarms_first(row, kept);
-    uint32_t rails = congest_by_rail(w->t, &rail), sus = congest_by_su(w->t, &su);
+    uint32_t rails = congest_sums_by_rail(sums, &rail), sus = congest_sums_by_su(sums, &su);
     struct part_row *rail_row = fill_parts(rails, rail), *su_row = fill_parts(sus, su);
     answer_struct(r, 200, &schema_congestion,
                   &(struct congestion_row){.sampled_at = w->st.last_wall_ns,
@@ -462,15 +468,47 @@ static void answer_congestion(struct request *r, struct tele_view *w, struct sie
     free(su_row);
 }
 
+// Rails and units take a look at every port: a slice a turn.
+struct question {
+    struct slices s;
+    struct tele_view w;
+    struct sieve *focus;
+    struct congest_sums *sums;
+};
+
+static bool question_step(struct slices *s)
+{
+    struct question *k = (struct question *)s;
+    if (!tele_view_again(s->r, &k->w))
+        return true;
+    while (!congest_sums_some(k->sums, k->w.t, PORTS_A_LOOK))
+        if (slice_over(s))
+            return false;
+    answer_congestion(s->r, &k->w, k->focus, k->sums);
+    return true;
+}
+
+static void question_free(struct slices *s)
+{
+    struct question *k = (struct question *)s;
+    tele_view_done(&k->w);
+    sieve_free(k->focus);
+    congest_sums_free(k->sums);
+    free(k);
+}
+
 void get_congestion(struct request *r)
 {
     struct tele_view w;
     struct sieve *focus;
-    if (!tele_view_of(r, &w))
-        return;
     static const struct sieve_rows rows = {.row = &schema_root, .end = &schema_place, .named = named};
-    if (query_focus_of(r, &rows, NULL, &focus))
-        answer_congestion(r, &w, focus);
-    sieve_free(focus);
-    tele_view_done(&w);
+    if (!tele_view_of(r, &w) || !query_focus_of(r, &rows, NULL, &focus))
+        return;
+    struct question *k = xcalloc(1, sizeof(*k));
+    k->s.step = question_step;
+    k->s.free = question_free;
+    k->w = w;
+    k->focus = focus;
+    k->sums = congest_sums_new();
+    slices_run(r, &k->s);
 }

@@ -23,8 +23,9 @@
 #include "telemetry/rate.h"
 #include "telemetry/telemetry.h"
 
-#define TEXT_MAX (256u << 20) // of a page, as it is sent
-#define SLICE 4096            // slots looked at in a turn of the loop
+#define TEXT_MAX (256u << 20)  // of a page, as it is sent
+#define SLICE_NS (3 * MONO_MS) // of a turn of the loop
+#define LOOK_EVERY 128         // slots or alarms between two looks at the clock
 #define SHARDS_MAX 4096
 #define PORTS_A_SHARD 4096
 
@@ -52,6 +53,8 @@ struct metrics_job {
     struct metrics_copy *copy; // of the parts, one after the other
     unsigned n, at;            // fabrics; the one that is copied now
     struct metrics_page own, page;
+    struct metrics_alarms *alarms; // NULL: none, or all are on the page
+    mono_t until;                  // of this turn
 };
 
 // --- names, from page to page ---
@@ -137,10 +140,16 @@ static void copy_meaning(struct metrics_port *p, const struct tele_table *t, str
     health_ratios(h, p->slot, &p->symbol_ber, &p->raw_ber);
 }
 
+// Room is made at once as far as it can be foreseen: what grows is copied again and again.
+static uint32_t first_room(const struct metrics_copy *c, uint32_t slots)
+{
+    return c->part.guid != 0 ? 256 : slots / c->part.of + slots / c->part.of / 4 + 1024;
+}
+
 static void copy_slot(struct metrics_copy *c, const struct tele_table *t, struct health *h, uint32_t slot)
 {
     if (c->num == c->cap) {
-        c->cap = c->cap ? c->cap * 2 : 1024;
+        c->cap = c->cap ? c->cap * 2 : first_room(c, t->num);
         c->port = xreallocarray(c->port, c->cap, sizeof(*c->port));
         c->have = xreallocarray(c->have, c->cap, sizeof(*c->have));
         c->value = xreallocarray(c->value, c->cap, TELE_COUNTERS * sizeof(*c->value));
@@ -154,8 +163,19 @@ static void copy_slot(struct metrics_copy *c, const struct tele_table *t, struct
     c->num++;
 }
 
+static void copy_free(struct metrics_copy *c)
+{
+    free(c->port);
+    free(c->have);
+    free(c->value);
+    c->port = NULL;
+    c->have = NULL;
+    c->value = NULL;
+    c->num = c->cap = 0;
+}
+
 // Slots that came after the names were taken are for the next page.
-static bool copy_slice(struct metrics_part_of *x)
+static bool copy_slice(struct metrics_part_of *x, mono_t until)
 {
     struct tele *tele = x->v->src->tele;
     const struct tele_table *t = tele != NULL ? tele_table(tele) : NULL;
@@ -163,18 +183,28 @@ static bool copy_slice(struct metrics_part_of *x)
     if (t == NULL || t->num < end)
         return true;
     struct health *h = tele_health(tele);
-    for (uint32_t k = 0; k < SLICE && x->next < end; k++, x->next++)
+    for (uint32_t k = 1; x->next < end; k++, x->next++) {
+        if (k % LOOK_EVERY == 0 && mono_sub(mono_now(), until) >= 0)
+            return false;
         if (metrics_part_has(&x->copy.part, t->port[x->next].node_guid))
             copy_slot(&x->copy, t, h, x->next);
-    return x->next == end;
+    }
+    return true;
 }
 
 static bool prepare(struct later *l)
 {
     struct metrics_job *m = (struct metrics_job *)l;
+    m->until = mono_add(mono_now(), SLICE_NS);
+    if (m->alarms != NULL) {
+        if (!metrics_alarms_some(m->alarms, &m->own, LOOK_EVERY, m->until))
+            return false;
+        metrics_alarms_free(m->alarms);
+        m->alarms = NULL;
+    }
     if ((m->classes & ~(1u << METRICS_OWN)) == 0) // weft's own is rendered already
         m->at = m->n;
-    if (m->at < m->n && copy_slice(&m->part[m->at]))
+    if (m->at < m->n && copy_slice(&m->part[m->at], m->until))
         m->at++;
     return m->at == m->n;
 }
@@ -195,6 +225,8 @@ static void work(struct later *l, struct par *par)
     }
     metrics_page_init(&m->page, m->openmetrics, m->gzip, TEXT_MAX);
     metrics_render(&m->page, m->copy, m->n, m->classes);
+    for (unsigned i = 0; i < m->n; i++) // tens of megabytes: that takes time too
+        copy_free(&m->part[i].copy);
     metrics_page_add(&m->page, &m->own);
     metrics_page_end(&m->page);
 }
@@ -236,10 +268,9 @@ static void job_free(struct later *l)
         tele_modules_free(x->copy.modules);
         fabric_unref(x->known);
         free(x->key);
-        free(x->copy.port);
-        free(x->copy.have);
-        free(x->copy.value);
+        copy_free(&x->copy);
     }
+    metrics_alarms_free(m->alarms);
     metrics_page_done(&m->own);
     metrics_page_done(&m->page);
     free(m->part);
@@ -378,7 +409,7 @@ static void start(struct request *r, const struct metrics_part *part, unsigned c
         begin_part(&m->part[i], &a->view[i], part, m->n > 1);
     metrics_page_init(&m->own, m->openmetrics, false, TEXT_MAX);
     if (classes >> METRICS_OWN & 1 && part->shard == 0 && part->guid == 0)
-        metrics_own(&m->own, a);
+        m->alarms = metrics_own(&m->own, a);
     later_start(r, &m->later);
 }
 

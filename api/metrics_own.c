@@ -11,6 +11,7 @@
 #include "api/render_loop.h"
 #include "db/series.h"
 #include "lib/guid.h"
+#include "lib/xalloc.h"
 #include "mad/mad.h"
 #include "telemetry/notify.h"
 #include "telemetry/remote_write.h"
@@ -595,20 +596,53 @@ static void alarm_sample(struct own *o, const struct alarm *m)
     put(o, 1);
 }
 
-static void alarms(struct own *o)
+// A page may have thousands: a slice a turn, those that were the worst when it began.
+struct metrics_alarms {
+    struct own own;
+    uint64_t *id;
+    uint32_t n, at;
+};
+
+static struct metrics_alarms *alarms(struct own *o)
 {
     const struct alarm *m;
     uint32_t n = alarms_list(o->a->c.alarms, &m);
+    struct metrics_alarms *x = xcalloc(1, sizeof(*x));
+    x->own = (struct own){.p = o->p, .a = o->a};
+    x->id = xcalloc((n < SHOWN_MAX ? n : SHOWN_MAX) + 1ul, sizeof(*x->id));
+    for (uint32_t i = 0; i < n && x->n < SHOWN_MAX; i++)
+        if (m[i].active)
+            x->id[x->n++] = m[i].id;
     alarm_totals(o);
     gauge(o, "weft_alarm_active", "1 for each alarm whose condition holds, the worst 10000");
-    for (uint32_t i = 0, k = 0; i < n && k < SHOWN_MAX; i++)
-        if (m[i].active) {
-            alarm_sample(o, &m[i]);
-            k++;
-        }
+    return x;
 }
 
-void metrics_own(struct metrics_page *p, struct api *a)
+bool metrics_alarms_some(struct metrics_alarms *x, struct metrics_page *p, uint32_t look_every, mono_t until)
+{
+    x->own.p = p;
+    for (; x->at < x->n; x->at++) {
+        const struct alarm *m = alarm_by_id(x->own.a->c.alarms, x->id[x->at]);
+        if (m != NULL && m->active)
+            alarm_sample(&x->own, m);
+        if (x->at % look_every == 0 && mono_sub(mono_now(), until) >= 0) {
+            x->at++;
+            return false;
+        }
+    }
+    return true;
+}
+
+void metrics_alarms_free(struct metrics_alarms *x)
+{
+    if (x == NULL)
+        return;
+    buf_done(&x->own.labels);
+    free(x->id);
+    free(x);
+}
+
+struct metrics_alarms *metrics_own(struct metrics_page *p, struct api *a)
 {
     struct own o = {.p = p, .a = a};
     process(&o);
@@ -629,7 +663,7 @@ void metrics_own(struct metrics_page *p, struct api *a)
     remote_state(&o);
     if (a->c.notifier != NULL)
         notifications(&o);
-    if (a->c.alarms != NULL)
-        alarms(&o);
+    struct metrics_alarms *x = a->c.alarms != NULL ? alarms(&o) : NULL; // the last family
     buf_done(&o.labels);
+    return x;
 }

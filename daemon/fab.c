@@ -82,8 +82,11 @@ static void on_event(void *arg, const struct sm_event *ev)
 static void on_snapshot(void *arg)
 {
     struct fab *f = arg;
+    loop_doing(f->env.loop, "snapshot-counters");
     wire_tele_snapshot(f->tele, f->sm);
+    loop_doing(f->env.loop, "snapshot-alarms");
     wire_watch_look(f->watch);
+    loop_doing(f->env.loop, "snapshot-others");
     if (f->env.snapshot != NULL)
         f->env.snapshot(f->env.arg, f);
     if (*f->env.api != NULL)

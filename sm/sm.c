@@ -296,6 +296,7 @@ static void sweep_end(struct sm *sm, bool ok)
     findings_done(&sm->findings);
     sm->findings = sm->findings_new;
     memset(&sm->findings_new, 0, sizeof(sm->findings_new));
+    loop_doing(sm->loop, "snapshot");
     if (sm->cb.snapshot != NULL)
         sm->cb.snapshot(sm->cb.arg);
     if (sm->cb.sweep != NULL)
@@ -489,7 +490,9 @@ void sm_program_done(struct sm *sm)
     // States as they are after programming; same nodes, same order.
     findings_done(&sm->findings_new);
     memset(&sm->findings_new, 0, sizeof(sm->findings_new));
+    loop_doing(sm->loop, "model");
     const struct fabric *now = sm_model_build(sm, sm->next_fabric, &sm->findings_new);
+    loop_doing(sm->loop, "changes");
     const struct fabric *old = sm->last_fabric;
     bool first = old == NULL;
 

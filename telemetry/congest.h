@@ -77,6 +77,13 @@ void congest_feed_begin(struct congest *c, const struct tele_table *t);
 bool congest_feed_ports(struct congest *c, const struct tele_table *t, uint32_t most);
 void congest_feed_end(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
                       const struct fabric_groups *groups, int64_t now);
+// congest_feed_end() in three: what takes long (0.3 s where thousands of ports of 100,000 wait) may be done
+// by another thread, while the loop goes on, reads what was shown last, and nothing else of it is called. The
+// trees of work are shown from _end() on; a _begin() drops those that are not.
+void congest_trees_begin(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
+                         const struct fabric_groups *groups);
+void congest_trees_work(struct congest *c);
+void congest_trees_end(struct congest *c, int64_t now);
 // Trees of the last feed, most lost bandwidth first; borrowed until the next.
 uint32_t congest_trees(const struct congest *c, const struct congest_tree *const **ret);
 struct congest_totals {
@@ -124,5 +131,13 @@ struct congest_part {
 // Computed anew; malloc'd, the caller's. Returns rows.
 uint32_t congest_by_rail(const struct tele_table *t, struct congest_part **ret);
 uint32_t congest_by_su(const struct tele_table *t, struct congest_part **ret);
+// Both in parts of `most` ports each; congest_sums_some() is true when those were all. Another snapshot in
+// between begins it anew.
+struct congest_sums;
+struct congest_sums *congest_sums_new(void);
+void congest_sums_free(struct congest_sums *s); // NULL is fine
+bool congest_sums_some(struct congest_sums *s, const struct tele_table *t, uint32_t most);
+uint32_t congest_sums_by_rail(const struct congest_sums *s, struct congest_part **ret);
+uint32_t congest_sums_by_su(const struct congest_sums *s, struct congest_part **ret);
 
 #endif

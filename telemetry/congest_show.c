@@ -248,23 +248,69 @@ static uint16_t number_of(const struct fabric *f, const struct node *n, const st
     return a != RAIL_NONE ? a : z;
 }
 
-static uint32_t parts(const struct tele_table *t, bool rails, struct congest_part **ret)
+struct congest_sums {
+    const struct fabric *fabric; // of the ports that were taken; compared, never looked into
+    uint64_t generation;
+    uint32_t next, rails, sus;
+    struct sums *rail, *su;
+};
+
+struct congest_sums *congest_sums_new(void)
+{
+    return xcalloc(1, sizeof(struct congest_sums));
+}
+
+void congest_sums_free(struct congest_sums *s)
+{
+    if (!s)
+        return;
+    free(s->rail);
+    free(s->su);
+    free(s);
+}
+
+static void sums_begin(struct congest_sums *s, const struct fabric *f)
+{
+    free(s->rail);
+    free(s->su);
+    *s = (struct congest_sums){
+        .fabric = f, .generation = f->generation, .rails = f->num_rails, .sus = f->num_sus};
+    s->rail = xcalloc(s->rails + 1ul, sizeof(*s->rail));
+    s->su = xcalloc(s->sus + 1ul, sizeof(*s->su));
+}
+
+static void sums_add(struct congest_sums *s, const struct tele_table *t, uint32_t slot)
 {
     const struct fabric *f = t->fabric;
-    uint32_t n = !f ? 0 : rails ? f->num_rails : f->num_sus, rows = 0;
-    struct sums *s = xcalloc(n + 1, sizeof(*s));
-    for (uint32_t i = 0; i < t->num && n; i++) {
-        uint32_t p = t->port[i].port;
-        if (!t->port[i].up || p >= f->num_ports || !t->port[i].of_switch)
-            continue;
-        const struct node *node = fabric_node(f, f->port[p].node), *peer = fabric_peer_node(f, &f->port[p]);
-        uint16_t k = number_of(f, node, peer, rails);
-        struct tele_use u;
-        tele_use(t, i, &u);
-        if (k < n)
-            sum_port(&s[k], &u, peer && peer->type == NODE_SWITCH);
-    }
-    struct congest_part *r = xcalloc(n + 1, sizeof(*r));
+    uint32_t p = t->port[slot].port;
+    if (!t->port[slot].up || p >= f->num_ports || !t->port[slot].of_switch)
+        return;
+    const struct node *node = fabric_node(f, f->port[p].node), *peer = fabric_peer_node(f, &f->port[p]);
+    bool trunk = peer && peer->type == NODE_SWITCH;
+    uint16_t rail = number_of(f, node, peer, true), su = number_of(f, node, peer, false);
+    struct tele_use u;
+    tele_use(t, slot, &u);
+    if (rail < s->rails)
+        sum_port(&s->rail[rail], &u, trunk);
+    if (su < s->sus)
+        sum_port(&s->su[su], &u, trunk);
+}
+
+bool congest_sums_some(struct congest_sums *s, const struct tele_table *t, uint32_t most)
+{
+    if (!t->fabric)
+        return true;
+    if (s->fabric != t->fabric || s->generation != t->fabric->generation)
+        sums_begin(s, t->fabric);
+    for (; most > 0 && s->next < t->num; most--)
+        sums_add(s, t, s->next++);
+    return s->next >= t->num;
+}
+
+static uint32_t parts(const struct sums *s, uint32_t n, struct congest_part **ret)
+{
+    uint32_t rows = 0;
+    struct congest_part *r = xcalloc(n + 1ul, sizeof(*r));
     for (uint32_t k = 0; k < n; k++) {
         if (!s[k].ports)
             continue;
@@ -281,17 +327,34 @@ static uint32_t parts(const struct tele_table *t, bool rails, struct congest_par
             .imbalance = mean > 0.001 ? s[k].trunk_max / mean : NAN,
         };
     }
-    free(s);
     *ret = r;
     return rows;
 }
 
+uint32_t congest_sums_by_rail(const struct congest_sums *s, struct congest_part **ret)
+{
+    return parts(s->rail, s->rails, ret);
+}
+
+uint32_t congest_sums_by_su(const struct congest_sums *s, struct congest_part **ret)
+{
+    return parts(s->su, s->sus, ret);
+}
+
 uint32_t congest_by_rail(const struct tele_table *t, struct congest_part **ret)
 {
-    return parts(t, true, ret);
+    struct congest_sums *s = congest_sums_new();
+    congest_sums_some(s, t, UINT32_MAX);
+    uint32_t n = congest_sums_by_rail(s, ret);
+    congest_sums_free(s);
+    return n;
 }
 
 uint32_t congest_by_su(const struct tele_table *t, struct congest_part **ret)
 {
-    return parts(t, false, ret);
+    struct congest_sums *s = congest_sums_new();
+    congest_sums_some(s, t, UINT32_MAX);
+    uint32_t n = congest_sums_by_su(s, ret);
+    congest_sums_free(s);
+    return n;
 }
