@@ -192,7 +192,7 @@ static void part_lines(struct out *o, json_t *parts, const char *what)
         tele_share(o, ", at most ", json_object_get(p, "max_used"));
         if (json_is_number(json_object_get(p, "lost_bps"))) {
             struct buf b = {0};
-            text_bytes(&b, js_num(p, "lost_bps"), "/s");
+            text_rate(&b, js_num(p, "lost_bps"));
             out_printf(o, ", %s lost", b.data);
             buf_done(&b);
         }

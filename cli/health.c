@@ -244,8 +244,10 @@ static void draw(struct cli *c, const struct answer *a)
     struct out *o = &c->out;
     json_t *items = a->items, *devices = a->devices, *fabric = a->fabric;
     json_t *first = json_array_get(items, 0);
-    if (json_array_size(items) > 0)
-        out_list(o, health_fields, items);
+    json_t *rows = a->focus == NULL ? health_grouped(items) : json_incref(items);
+    if (json_array_size(rows) > 0)
+        out_list(o, health_fields, rows);
+    json_decref(rows);
     if (json_array_size(items) > 0 && json_array_size(devices) > 0)
         out_newline(o);
     if (json_array_size(devices) > 0)

@@ -110,8 +110,10 @@ static void put_human(struct buf *b, const struct field *f, json_t *v)
         buf_printf(b, "%.3f", json_number_value(v));
     else if (f->kind == FIELD_SHARE && json_is_number(v))
         text_share(b, json_number_value(v));
-    else if ((f->kind == FIELD_RATE || f->kind == FIELD_BYTES) && json_is_number(v))
-        text_bytes(b, json_number_value(v), f->kind == FIELD_RATE ? "/s" : "");
+    else if (f->kind == FIELD_RATE && json_is_number(v))
+        text_rate(b, json_number_value(v));
+    else if (f->kind == FIELD_BYTES && json_is_number(v))
+        text_bytes(b, json_number_value(v), "");
     else if (f->kind == FIELD_FIGURE && json_is_number(v))
         text_figure(b, json_number_value(v));
     else if (json_is_boolean(v))

@@ -25,7 +25,7 @@ enum field_kind {
     FIELD_AGE,     // how long ago; a time where there is one thing only
     FIELD_PHASES,  // [{name, seconds}] in one cell
     FIELD_SHARE,   // of 1: 12.3 %
-    FIELD_RATE,    // bytes a second: 1.23 GB/s
+    FIELD_RATE,    // bytes a second, shown as 9.84 Gb/s
     FIELD_FIGURE,  // a number, or one below a thousandth as 1.2e-14
     FIELD_BYTES,   // 1.23 GB
 };

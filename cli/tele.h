@@ -29,4 +29,7 @@ void tele_age(struct out *o, const char *when);
 void tele_count(struct out *o, long long n, const char *one, const char *many);
 void tele_share(struct out *o, const char *before, json_t *v); // nothing where v is no number
 
+// Links of weft health, three or more of one device as one row; a new list.
+json_t *health_grouped(json_t *items);
+
 #endif

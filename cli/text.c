@@ -155,9 +155,8 @@ void text_share(struct buf *b, double x)
     buf_printf(b, p == 0 ? "%.0f %%" : p < 1 ? "%.2f %%" : p < 99.95 ? "%.1f %%" : "%.0f %%", p);
 }
 
-void text_bytes(struct buf *b, double x, const char *per)
+static void with_unit(struct buf *b, double x, const char *const unit[7], const char *per)
 {
-    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     unsigned i = 0;
     while (x >= 999.5 && i < 6) {
         x /= 1000;
@@ -169,6 +168,18 @@ void text_bytes(struct buf *b, double x, const char *per)
                : x < 99.95 ? "%.1f %s%s"
                            : "%.0f %s%s",
                x, unit[i], per);
+}
+
+void text_bytes(struct buf *b, double x, const char *per)
+{
+    static const char *const unit[7] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    with_unit(b, x, unit, per);
+}
+
+void text_rate(struct buf *b, double bytes)
+{
+    static const char *const unit[7] = {"b", "kb", "Mb", "Gb", "Tb", "Pb", "Eb"};
+    with_unit(b, bytes * 8, unit, "/s");
 }
 
 void text_age(struct buf *b, int64_t s)

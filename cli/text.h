@@ -18,9 +18,10 @@ unsigned text_width(const char *s); // columns of an escaped string
 // right is set.
 void text_fit(struct buf *b, const char *s, unsigned width, bool right, bool utf8);
 
-void text_count(struct buf *b, long long n);               // 1,024
-void text_figure(struct buf *b, double x);                 // 0.9983, 18,930
-void text_share(struct buf *b, double x);                  // 12.3 %, 0.04 %
+void text_count(struct buf *b, long long n); // 1,024
+void text_figure(struct buf *b, double x);   // 0.9983, 18,930
+void text_share(struct buf *b, double x);    // 12.3 %, 0.04 %
+void text_rate(struct buf *b, double bytes); // of bytes a second, as rates of links are told: 9.84 Gb/s
 void text_bytes(struct buf *b, double x, const char *per); // 1.23 GB/s, in powers of 1000
 void text_age(struct buf *b, int64_t seconds);             // 12 s, 3 min, 2 h 10 min, 4 d
 // A time as the API writes it (RFC 3339 UTC) in local time with its zone; adds s itself when it is none.

@@ -55,6 +55,7 @@ struct alarm_rule {               // the catalogue, one row a rule
     const char *severity;         // "minor, critical": which one when, in the order of `raised`
     const char *raised, *cleared; // conditions, for people
     const char *advice;           // what to do, for people
+    const char *host_advice;      // the same of a host's cable; NULL: no other
     const char *source;
     int64_t clear_after_ns; // the condition must have been gone for so long; the alarm stays at least 10 min
     bool own_clear; // who raises it has waited for that time: alarm_clear() means so. The time is then that

@@ -9,9 +9,16 @@
 #define HOUR (3600 * MONO_S)
 #define CLEAN (126 * MIN)
 
+// No route goes round a host's cable: draining it is refused.
+#define REPLACE_HOST                                                                                         \
+    "reseat the cable at both ends, then replace it; until then keep jobs off the host: drain it in the "    \
+    "scheduler"
 #define REPLACE                                                                                              \
     "reseat the cable at both ends, then replace it; until then: weft isolate LINK --dry-run shows what "    \
     "keeping traffic off it would do"
+
+#define OVERRUN ". Overrun: credits were not kept to: firmware, or the other end"
+#define THIS_ONE "this very cable (packets that an earlier hop had marked are not counted here): "
 
 const struct alarm_rule alarm_rules[] = {
     // --- links ---
@@ -33,6 +40,7 @@ const struct alarm_rule alarm_rules[] = {
                "more than 5 recoveries a minute",
      .cleared = "none for 126 min",
      .advice = REPLACE,
+     .host_advice = REPLACE_HOST,
      .source = "gpud (scan_flaps), NVSentinel (recoveries), PDR (both ends)",
      .clear_after_ns = CLEAN,
      .own_clear = true},
@@ -79,6 +87,7 @@ const struct alarm_rule alarm_rules[] = {
                "least",
      .cleared = "none for 126 min",
      .advice = REPLACE,
+     .host_advice = REPLACE_HOST,
      .source = "PDR",
      .clear_after_ns = CLEAN,
      .own_clear = true},
@@ -89,6 +98,7 @@ const struct alarm_rule alarm_rules[] = {
      .raised = "more than 120 in an hour; more than 10 a second",
      .cleared = "none for 126 min",
      .advice = REPLACE,
+     .host_advice = REPLACE_HOST,
      .source = "NVSentinel (its levels ordered by rate)",
      .clear_after_ns = CLEAN,
      .own_clear = true},
@@ -109,6 +119,7 @@ const struct alarm_rule alarm_rules[] = {
      .raised = "the bit error ratio before FEC is above 1e-5; above 1e-4 (RS(544,514) gives up near 2e-4)",
      .cleared = "below half of that for 1 h",
      .advice = REPLACE,
+     .host_advice = REPLACE_HOST,
      .source = "weft",
      .clear_after_ns = HOUR,
      .own_clear = true},
@@ -119,6 +130,7 @@ const struct alarm_rule alarm_rules[] = {
      .raised = "a block that FEC could not correct in the last hour",
      .cleared = "none for 6 h",
      .advice = REPLACE,
+     .host_advice = REPLACE_HOST,
      .source = "sonic-net/SONiC 1884",
      .clear_after_ns = 6 * HOUR,
      .own_clear = true},
@@ -128,7 +140,8 @@ const struct alarm_rule alarm_rules[] = {
      .severity = "critical",
      .raised = "LocalLinkIntegrityErrors or ExcessiveBufferOverrunErrors have counted one",
      .cleared = "none for 126 min",
-     .advice = "integrity: " REPLACE ". Overrun: credits were not kept to: firmware, or the other end",
+     .advice = "integrity: " REPLACE OVERRUN,
+     .host_advice = "integrity: " REPLACE_HOST OVERRUN,
      .source = "NVSentinel",
      .clear_after_ns = CLEAN,
      .own_clear = true},
@@ -138,7 +151,8 @@ const struct alarm_rule alarm_rules[] = {
      .severity = "minor",
      .raised = "more than 1 a second for 10 min",
      .cleared = "below that for 10 min",
-     .advice = "this very cable (packets that an earlier hop had marked are not counted here): " REPLACE,
+     .advice = THIS_ONE REPLACE,
+     .host_advice = THIS_ONE REPLACE_HOST,
      .source = "SckyzO/infiniband_exporter",
      .clear_after_ns = 10 * MIN,
      .own_clear = true},
@@ -225,8 +239,8 @@ const struct alarm_rule alarm_rules[] = {
      .raised = "a host is the root of a congestion tree and takes less than its link brings, 3 sweeps",
      .cleared = "root gone for 3 sweeps",
      .advice =
-         "look at the host: memory bandwidth, PCIe width, a process that hangs; isolating its link frees "
-         "the others",
+         "look at the host: memory bandwidth, PCIe width, a process that hangs; if others suffer keep jobs "
+         "off it: drain it in the scheduler",
      .source = "weft",
      .clear_after_ns = 30 * MONO_S},
     {.id = "C03",

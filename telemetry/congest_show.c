@@ -17,7 +17,7 @@ static const struct {
     [CONGEST_RECEIVER] =
         {"receiver", "receiver does not drain",
          "look at the host: PCIe, memory, a hung process; its cable's counters say whether it "
-         "is the cable; cut it off if others suffer"},
+         "is the cable; if others suffer keep jobs off it: drain it in the scheduler"},
     [CONGEST_INCAST] = {"incast", "several senders to one receiver",
                         "nothing is broken: spread what is sent to this host, or send it more slowly"},
     [CONGEST_OVERSUBSCRIBED] = {"oversubscribed", "oversubscribed trunk",

@@ -271,7 +271,8 @@ static void read_speed(struct health *h, uint32_t slot, int64_t at)
         raw_blind(h, slot);
     else if (t0 != 0 && p->seen & have & BIT(TELE_FEC_CORRECTED_SYMBOLS) &&
              v[TELE_FEC_CORRECTED_SYMBOLS] >= p->last_corrected)
-        raw_read(h, slot, v[TELE_FEC_CORRECTED_SYMBOLS] - p->last_corrected, t0, at);
+        raw_read(h, slot, v[TELE_FEC_CORRECTED_SYMBOLS] - p->last_corrected,
+                 h->t->port[slot].full & BIT(TELE_FEC_CORRECTED_SYMBOLS), t0, at);
     p->last_corrected = v[TELE_FEC_CORRECTED_SYMBOLS];
     p->last_uncorrectable = v[TELE_FEC_UNCORRECTABLE_BLOCKS];
     p->at_speed = at;
@@ -712,8 +713,7 @@ void health_view(const struct health *h, const struct tele_table *t, uint32_t sl
     int r = l ? worst_verdict(l) : -1;
     if (r >= 0) {
         ret->rule = health_rules[r].id;
-        ret->advice = health_rules[r].kind == KIND_DOWN && !l->down_since ? HEALTH_BACK_ADVICE
-                                                                          : alarm_rule(ret->rule)->advice;
+        ret->advice = health_advice(h, t, slot, ret->rule);
         if (j.why == STANDS || !ret->why[0])
             snprintf(ret->why, sizeof(ret->why), "%s", l->verdict[r].reason ? l->verdict[r].reason : "");
         health_module_age(h, l, r, ret->why, sizeof(ret->why));
@@ -847,6 +847,17 @@ uint32_t health_host_cut(const struct health *h, uint32_t slot)
         if (h->port[s].host == host && h->port[s].up)
             return 0;
     return host != ID_NONE;
+}
+
+const char *health_advice(const struct health *h, const struct tele_table *t, uint32_t slot, const char *rule)
+{
+    const struct alarm_rule *r = alarm_rule(rule);
+    uint32_t mate = health_peer(h, slot);
+    bool down = strcmp(rule, "L01") == 0 || strcmp(rule, "L03") == 0;
+    bool host = !t->port[slot].of_switch || (mate != TELE_SLOT_NONE && !t->port[mate].of_switch);
+    if (down && health_is_back(h, slot))
+        return HEALTH_BACK_ADVICE;
+    return host && r->host_advice ? r->host_advice : r->advice;
 }
 
 bool health_is_back(const struct health *h, uint32_t slot)

@@ -120,6 +120,9 @@ bool health_clean(const struct health *h, const struct tele_table *t, uint32_t s
 uint32_t health_host(const struct health *h, uint32_t slot);
 // Hosts of which this link was the last that was up: 1, or 0.
 uint32_t health_host_cut(const struct health *h, uint32_t slot);
+// What to do about what the rule has found there, for people.
+const char *health_advice(const struct health *h, const struct tele_table *t, uint32_t slot,
+                          const char *rule);
 bool health_is_back(const struct health *h, uint32_t slot);  // up, while L01 or L03 stands still
 uint32_t health_peer(const struct health *h, uint32_t slot); // the other end, when it was last seen
 // Over a restart: records of links, noted ones (of which there is something to say) and the rest.

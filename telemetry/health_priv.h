@@ -181,9 +181,12 @@ struct health_port {
     // raw bit errors
     float raw_now[2], raw_bits[2]; // symbols and bits of the last and the running 5 min
     float slot_errors, slot_bits;
-    float median;     // of history; NAN: too little of it
-    int64_t block;    // number of the running 5 min
-    uint8_t raw_over; // readings in a row above half of a limit
+    float median;      // of history; NAN: too little of it
+    int64_t block;     // number of the running 5 min
+    uint8_t raw_over;  // readings in a row above half of a limit
+    bool raw_known;    // there was a reading
+    bool raw_filled;   // the counter was full with the last one: its ratio is the least that it can be
+    float raw_last[3]; // of the last readings, the newest first; 0: none
     // coverage
     uint64_t holes; // bit i: something was not counted in the i-th last two minutes before hole_unit
     int64_t hole_unit;
@@ -266,12 +269,13 @@ void down_judge(struct health *h, struct health_link *l, enum health_rule_index 
 void flap_judge(struct health *h, struct health_link *l, struct health_finding *f);
 
 // health_raw.c
-void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, int64_t t1);
+// full: the counter has reached its maximum, so there may have been more.
+void raw_read(struct health *h, uint32_t slot, uint64_t corrected, bool full, int64_t t0, int64_t t1);
 void raw_blind(struct health *h, uint32_t slot); // corrected symbols are not counted any more
 // How many blocks of 5 min ago its running one is, and the day behind it, the newest quarter first; and back.
 int64_t raw_age(const struct health_port *p, int64_t now, uint8_t ret_day[HEALTH_QUARTERS]);
 void raw_resume(struct health_port *p, int64_t now, int64_t age, const uint8_t day[HEALTH_QUARTERS]);
-double raw_ratio(const struct health_port *p); // of the last 5 to 10 min; NAN
+double raw_ratio(const struct health_port *p); // of the last reading; NAN
 void raw_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f);
 
 // health_module.c

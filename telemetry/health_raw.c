@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bit errors before FEC, from the symbols that FEC has corrected: one bit error each at least, so the ratio
-// is the least it can be. "Now" is the mean of the running and the last five minutes: one bad minute is no
-// rise, and three readings in a row must say so too. The median is that of quarters of an hour of a day.
+// is the least it can be. For a rise (L08) "now" is the mean of the running and the last five minutes: one
+// bad minute is none, and three readings in a row must say so too. The median is that of quarters of an hour
+// of a day. For what is high (L09) the newest reading decides, where the two before it are above half of the
+// limit: no time before the fault is in it. Of a counter that fills up between two readings there are no
+// three: what it had counted by then is the least that there was, and says enough.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -95,6 +98,11 @@ void raw_resume(struct health_port *p, int64_t now, int64_t age, const uint8_t d
 
 double raw_ratio(const struct health_port *p)
 {
+    return p->raw_known ? (double)p->raw_last[0] : NAN;
+}
+
+static double raw_mean(const struct health_port *p)
+{
     double bits = (double)p->raw_bits[0] + (double)p->raw_bits[1];
     return bits > 0 ? ((double)p->raw_now[0] + (double)p->raw_now[1]) / bits : NAN;
 }
@@ -108,7 +116,17 @@ static double rise_limit(const struct health_port *p)
     return limit > r->least ? limit : r->least;
 }
 
-void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, int64_t t1)
+static void note_last(struct health_port *p, double now, bool full)
+{
+    bool more = full && (double)p->raw_last[0] > now; // it was no less before
+    p->raw_last[2] = p->raw_last[1];
+    p->raw_last[1] = p->raw_last[0];
+    p->raw_last[0] = more ? p->raw_last[1] : (float)now;
+    p->raw_filled = full;
+    p->raw_known = true;
+}
+
+void raw_read(struct health *h, uint32_t slot, uint64_t corrected, bool full, int64_t t0, int64_t t1)
 {
     struct health_port *p = &h->port[slot];
     double bits = p->rate_mbps * 1e6 * (double)(t1 - t0) / 1e9;
@@ -121,6 +139,8 @@ void raw_read(struct health *h, uint32_t slot, uint64_t corrected, int64_t t0, i
     p->slot_errors += (float)corrected;
     p->slot_bits += (float)bits;
     double now = (double)corrected / bits;
+    note_last(p, now, full);
+    now = (double)p->raw_last[0];
     if (now < health_rules[RULE_L08].least / 2) {
         p->raw_over = 0;
         return;
@@ -140,6 +160,8 @@ void raw_blind(struct health *h, uint32_t slot)
     struct health_port *p = &h->port[slot];
     p->raw_now[0] = p->raw_now[1] = p->raw_bits[0] = p->raw_bits[1] = 0;
     p->raw_over = 0;
+    p->raw_known = p->raw_filled = false;
+    p->raw_last[0] = p->raw_last[1] = p->raw_last[2] = 0;
 }
 
 static int rise_level(struct health_link *l, const struct health_port *p, double now, double *limit,
@@ -163,20 +185,22 @@ static int high_level(const struct health_port *p, double now, double *limit, st
     const struct health_rule *rule = &health_rules[RULE_L09];
     int level = -1;
     for (int i = 0; i < HEALTH_LEVELS; i++) {
-        if (now > rule->level[i].limit)
+        double half = rule->level[i].limit / 2;
+        if (now > 2 * half &&
+            (p->raw_filled || ((double)p->raw_last[1] > half && (double)p->raw_last[2] > half)))
             level = i;
         if (now > rule->clear_part * rule->level[i].limit)
             health_bad(f, i, p->at_speed);
     }
     *limit = rule->level[level > 0 ? level : 0].limit;
-    return p->raw_over >= IN_A_ROW ? level : -1;
+    return level;
 }
 
 static void judge_end(struct health *h, struct health_link *l, enum health_rule_index r, uint32_t slot,
                       struct health_finding *f)
 {
     const struct health_port *p = &h->port[slot];
-    double now = raw_ratio(p), limit;
+    double now = r == RULE_L08 ? raw_mean(p) : raw_ratio(p), limit;
     char name[160];
     if (isnan(now))
         return;
@@ -187,9 +211,12 @@ static void judge_end(struct health *h, struct health_link *l, enum health_rule_
     f->level = level;
     f->severity = health_rules[r].level[level].severity;
     health_bad(f, level, p->at_speed);
-    snprintf(f->reason, sizeof(f->reason), "raw bit error ratio %.1e at %s, limit %.1e%s", now,
-             health_end_name(h, slot, name, sizeof(name)), limit,
-             r == RULE_L08 ? " (ten times the median of 24 h)" : "");
+    bool least = r == RULE_L09 && p->raw_filled;
+    snprintf(f->reason, sizeof(f->reason), "raw bit error ratio %.1e%s at %s, limit %.1e%s", now,
+             least ? " or more" : "", health_end_name(h, slot, name, sizeof(name)), limit,
+             r == RULE_L08 ? " (ten times the median of 24 h)"
+             : least       ? ": the counter has filled up since the last reading"
+                           : "");
     snprintf(f->evidence, sizeof(f->evidence), "{\"raw_ber\":%.3e,\"limit\":%.3e}", now, limit);
 }
 

@@ -15,7 +15,7 @@
 #define GROUP_SIZE 48
 #define GROUP_PLACE_SIZE 140
 struct place {
-    char subject[40], place[300], peer[140];
+    char subject[40], place[300], peer[140], own[140];
     char group[2][GROUP_SIZE], group_place[2][GROUP_PLACE_SIZE]; // the likelier one first; "" = none
     uint64_t guid[2];
     uint8_t port[2];
@@ -95,10 +95,9 @@ static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
 {
     const struct tele_port *p = &t->table.port[slot];
     uint32_t peer = tell_peer(t, slot);
-    char own[140];
     memset(ret, 0, sizeof(*ret));
     snprintf(ret->subject, sizeof(ret->subject), "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
-    name_slot(t, slot, own, sizeof(own));
+    name_slot(t, slot, ret->own, sizeof(ret->own));
     ret->guid[0] = p->node_guid;
     ret->port[0] = p->num;
     if (peer != TELE_SLOT_NONE) {
@@ -106,12 +105,25 @@ static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
         ret->guid[1] = t->table.port[peer].node_guid;
         ret->port[1] = t->table.port[peer].num;
     }
-    snprintf(ret->place, sizeof(ret->place), "%s%s%s", own, peer != TELE_SLOT_NONE ? " <-> " : "", ret->peer);
+    snprintf(ret->place, sizeof(ret->place), "%s%s%s", ret->own, peer != TELE_SLOT_NONE ? " <-> " : "",
+             ret->peer);
     unsigned first = peer != TELE_SLOT_NONE && common_of(t, ret) == ret->guid[1];
     for (unsigned i = 0; i < (peer != TELE_SLOT_NONE ? 2 : 1); i++) {
         unsigned end = i ? !first : first;
         name_group(t, end ? peer : slot, ret->group[i], ret->group_place[i]);
     }
+}
+
+// "weft isolate LINK" as it may be typed. Who shows it elsewhere than here has the name of no other place.
+static const char *name_link(const char *advice, const char *link, char *buf, size_t size)
+{
+    static const char word[] = " LINK ";
+    const char *at = strstr(advice, word), *quote = strpbrk(link, " '\"$`\\;&|<>()*?[]") ? "'" : "";
+    if (at == NULL || strchr(link, '\'') != NULL)
+        return advice;
+    snprintf(buf, size, "%.*s %s%s%s %s", (int)(at - advice), advice, quote, link, quote,
+             at + sizeof(word) - 1);
+    return buf;
 }
 
 static double rate_of(const struct tele *t, uint32_t slot)
@@ -125,6 +137,7 @@ static double rate_of(const struct tele *t, uint32_t slot)
 static void raise_at(struct tele *t, uint32_t slot, struct alarm_report *r)
 {
     struct place p;
+    char advice[600];
     const struct tele_module *m = tele_module(t, slot);
     if ((m == NULL || m->serial[0] == 0) && t->table.port[slot].peer != TELE_SLOT_NONE)
         m = tele_module(t, t->table.port[slot].peer); // both ends are one cable
@@ -136,6 +149,8 @@ static void raise_at(struct tele *t, uint32_t slot, struct alarm_report *r)
     r->place = p.place;
     r->peer = p.peer;
     r->cable = m != NULL ? m->serial : NULL;
+    if (r->advice != NULL)
+        r->advice = name_link(r->advice, p.own, advice, sizeof(advice));
     r->group = p.group[0];
     r->group_place = p.group_place[0];
     r->group2 = p.group[1][0] ? p.group[1] : NULL;
@@ -154,8 +169,7 @@ void tell_health_raise(void *arg, const char *rule, uint32_t slot, enum alarm_se
         r.lost_bps = rate_of(t, slot);
         r.hosts = health_host_cut(t->health, slot);
     }
-    if ((strcmp(rule, "L01") == 0 || strcmp(rule, "L03") == 0) && health_is_back(t->health, slot))
-        r.advice = HEALTH_BACK_ADVICE;
+    r.advice = health_advice(t->health, &t->table, slot, rule);
     raise_at(arg, slot, &r);
 }
 

@@ -198,9 +198,9 @@ static void test_measures(void **state)
                               0, NULL);
     (void)state;
     out_list(&o, some, list);
-    assert_string_equal(o.text.data, "  HELD       SENT     SIZE      BER\n"
-                                     "12.5 %  12.5 GB/s  2.05 kB  1.2e-14\n"
-                                     "     -      0 B/s      1 B   18,930\n");
+    assert_string_equal(o.text.data, "  HELD      SENT     SIZE      BER\n"
+                                     "12.5 %  100 Gb/s  2.05 kB  1.2e-14\n"
+                                     "     -     0 b/s      1 B   18,930\n");
     buf_clear(&o.text);
     o.format = OUT_CSV;
     out_list(&o, some, list);

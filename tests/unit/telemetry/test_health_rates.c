@@ -126,6 +126,61 @@ BED(three_in_a_row, 1, 400000)
     assert_int_equal(stands(b, "L09"), ALARM_MAJOR);
 }
 
+static void fills_up(struct bed *b, double ratio)
+{
+    uint64_t bit = 1ull << TELE_FEC_CORRECTED_SYMBOLS;
+    b->now = b->t.at[TELE_SPEED] + MIN;
+    add(b, 0, TELE_FEC_CORRECTED_SYMBOLS, (uint64_t)(ratio * 400e9 * 60));
+    b->t.had[0] = ~b->t.port[0].full;
+    b->t.port[0].full |= bit;
+    b->t.at_before[TELE_SPEED] = b->t.at[TELE_SPEED];
+    b->t.at[TELE_SPEED] = b->now;
+    b->detail_at = b->now;
+    health_feed(b->h, &b->t, b->now);
+}
+
+// A counter of 32 bits is full within a minute or two of what is worst: what it had counted by then says it.
+BED(fills_up_between_readings, 1, 400000)
+{
+    raw(b, 0, 1e-9, 30 * MIN);
+    fills_up(b, 1.2e-4);
+    assert_int_equal(stands(b, "L09"), ALARM_MAJOR);
+    assert_non_null(strstr(reason(b, "L09"), "1.2e-04 or more at"));
+    assert_non_null(strstr(reason(b, "L09"), "filled up"));
+    pass(b, 3 * HOUR); // nothing is known of it: that is not well again
+    assert_int_equal(stands(b, "L09"), ALARM_MAJOR);
+    assert_int_equal(view(b, 0).state, HEALTH_FAILING);
+}
+
+BED(fills_up_with_the_second, 1, 400000)
+{
+    raw(b, 0, 1e-9, 30 * MIN);
+    raw(b, 0, 1.5e-4, MIN);
+    assert_int_equal(raised(b, "L09"), 0);
+    fills_up(b, 2e-5); // of what was left
+    assert_int_equal(stands(b, "L09"), ALARM_MAJOR);
+    assert_non_null(strstr(reason(b, "L09"), " or more at")); // as the one before it
+}
+
+BED(a_full_counter_of_a_good_link, 1, 400000)
+{
+    raw(b, 0, 1e-9, 30 * MIN);
+    fills_up(b, 1e-9);
+    pass(b, HOUR);
+    assert_int_equal(raised(b, "L08") + raised(b, "L09"), 0);
+}
+
+// No time before the fault is in the ratio.
+BED(the_newest_interval, 1, 400000)
+{
+    raw(b, 0, 1e-9, 30 * MIN);
+    raw(b, 0, 2e-5, 4 * MIN);
+    assert_int_equal(stands(b, "L09"), ALARM_MINOR);
+    if (!strstr(reason(b, "L09"), "ratio 2.0e-05"))
+        fail_msg("%s", reason(b, "L09"));
+    assert_true(fabs(view(b, 0).raw_ber / 2e-5 - 1) < 0.01);
+}
+
 // What is corrected while the link trains is not its ratio.
 BED(training, 1, 400000)
 {
@@ -598,6 +653,10 @@ int main(void)
         cmocka_unit_test(slow_climb),
         cmocka_unit_test(no_median_yet),
         cmocka_unit_test(three_in_a_row),
+        cmocka_unit_test(fills_up_between_readings),
+        cmocka_unit_test(fills_up_with_the_second),
+        cmocka_unit_test(a_full_counter_of_a_good_link),
+        cmocka_unit_test(the_newest_interval),
         cmocka_unit_test(training),
         cmocka_unit_test(waits),
         cmocka_unit_test(short_waits),
