@@ -35,6 +35,7 @@
 #include "lib/xalloc.h"
 
 #define DAY (86400 * MONO_S)
+#define HOUR (3600 * MONO_S)
 
 struct weftd {
     struct args args;
@@ -53,6 +54,7 @@ struct weftd {
     char temp_state[300];
     struct loop_signal *sig[3];
     struct loop_timer prune;
+    int64_t prune_due, clock_ahead; // loop time; of the wall clock against it, when it was looked at last
     struct notify notify;
     struct held held;
 };
@@ -240,11 +242,19 @@ static int open_db(struct weftd *w, struct err *e)
     return 0;
 }
 
+// Once a day; but a clock that was set, or that is wrong at the start, must not take the events with it: it
+// has an hour to come right.
 static void prune_events(void *arg)
 {
     struct weftd *w = arg;
-    db_event_prune(w->db, wall_now_ns() - w->config.events_keep_days * DAY);
-    loop_timer_after(&w->prune, DAY);
+    int64_t now = loop_now(w->loop).ns, ahead = wall_now_ns() - now;
+    bool trusted = ahead - w->clock_ahead < DAY && w->clock_ahead - ahead < DAY;
+    w->clock_ahead = ahead;
+    if (trusted && now >= w->prune_due) {
+        db_event_prune(w->db, wall_now_ns() - w->config.events_keep_days * DAY);
+        w->prune_due = now + DAY;
+    }
+    loop_timer_after(&w->prune, HOUR);
 }
 
 static void on_snapshot(void *arg, struct fab *f)

@@ -187,6 +187,31 @@ def test_the_clock_is_set(tmp_path):
         assert dict(got).items() <= points.items() and len(points) - len(got) <= 3
 
 
+def test_a_clock_that_is_wrong_at_the_start(tmp_path):
+    """Ten years ahead until somebody sets it right: no event and no counter that was kept is taken for old."""
+    clock = Clock(tmp_path)
+    with Daemon(simulate=FABRIC, env=clock.env(), args=FAST) as d:
+        d.up()
+        sweeps(d, 4)
+        first = events(d, "fabric-up")
+        points = history(d, a_port(d))
+        assert len(first) == 1 and len(points) >= 3 and d.stop() == 0
+        clock.set(10 * 365 * DAY)
+        d.start()
+        d.up()
+        sweeps(d, 4)
+        ok(d.weft("silence", "add", "rail=1", "--for", "1h", "--reason", "something that is written behind all else"))
+        wait_for(lambda: events(d, "silence-begun"), "its event", SOON)
+        assert events(d, "fabric-up")[:1] == first
+        assert d.stop() == 0
+        clock.set(0)
+        d.start()
+        d.up()
+        sweeps(d, 2)
+        assert events(d, "fabric-up")[:1] == first and len(events(d, "fabric-up")) == 3
+        assert history(d, a_port(d))[:len(points)] == points
+
+
 # --- history that cannot be begun ---
 
 
