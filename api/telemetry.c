@@ -458,14 +458,18 @@ void post_db_check(struct request *r)
     struct db_check *c = xcalloc(1, sizeof(*c));
     c->fabric = xcalloc(a->c.num_fabrics + 1, sizeof(char *));
     c->dir = xcalloc(a->c.num_fabrics + 1, sizeof(char *));
-    for (unsigned i = 0; i < a->c.num_fabrics; i++)
-        if (a->c.fabric[i]->series_dir != NULL) {
-            c->fabric[c->num] = xstrdup(a->c.fabric[i]->name);
-            c->dir[c->num++] = xstrdup(a->c.fabric[i]->series_dir);
+    const char *why = "no history is kept, so there is nothing to check";
+    for (unsigned i = 0; i < a->c.num_fabrics; i++) {
+        const struct api_fabric *f = a->c.fabric[i];
+        why = f->no_history != NULL ? f->no_history : why;
+        if (f->series_dir != NULL) {
+            c->fabric[c->num] = xstrdup(f->name);
+            c->dir[c->num++] = xstrdup(f->series_dir);
         }
+    }
     if (c->num == 0) {
         db_check_free(c);
-        answer_problem(r, 409, "no history is kept, so there is nothing to check");
+        answer_problem(r, 409, "%s", why);
         return;
     }
     jobs_db_check(r, c);

@@ -227,6 +227,7 @@ def not_kept(d, why):
     assert why in standing(d, "W02")[0]["reason"] and standing(d, "W02")[0]["severity"] == "major"
     r = d.weft("counters", a_port(d), "--since", "5m")
     assert r.rc == 2 and why in r.err and r.out == "", r
+    assert why in d.weft("db", "check").err
     assert int(rows(ok(d.weft("counters", a_port(d).split("/")[0], "-o", "csv")))[0]["xmit_data"]) >= 0
 
 
