@@ -485,8 +485,8 @@ void post_alarm_ack(struct request *r)
 // --- silences ---
 
 struct silence_row {
-    int64_t id, from, until, covers;
-    const char *focus, *rule, *owner, *reason;
+    int64_t id, from, until, covers, ports;
+    const char *focus, *text, *rule, *owner, *reason;
     bool maintenance, now;
 };
 #define SILENCE(f) offsetof(struct silence_row, f)
@@ -496,6 +496,7 @@ static const struct field silence_fields[] = {
      .type = FIELD_STR,
      .at = SILENCE(focus),
      "ports that it covers, in the focus language; \"\": all"},
+    {.name = "text", .type = FIELD_STR, .at = SILENCE(text), "the same for people: with names, not GUIDs"},
     {.name = "rule", .type = FIELD_STR, .at = SILENCE(rule), "only alarms of this rule; \"\": of any"},
     {.name = "owner", .type = FIELD_STR, .at = SILENCE(owner), "whose it is"},
     {.name = "reason", .type = FIELD_STR, .at = SILENCE(reason), "why"},
@@ -507,6 +508,11 @@ static const struct field silence_fields[] = {
      .at = SILENCE(maintenance),
      "at its end what has not come back is listed"},
     {.name = "covers", .type = FIELD_INT, .at = SILENCE(covers), "alarms that it covers now"},
+    {.name = "ports",
+     .type = FIELD_INT,
+     .at = SILENCE(ports),
+     "ports that it covers, seen or of the blueprint; counted only when it is added",
+     .null = true},
     {0},
 };
 const struct schema schema_silence = {.name = "silence",
@@ -533,12 +539,44 @@ static const struct field silence_body_fields[] = {
 const struct schema schema_silence_body = {
     .name = "silence_asked", "Alarms to be silent", 1, silence_body_fields, true};
 
+// "guid=0x… port=3" becomes "leaf-1/3". malloc'd.
+static char *with_names(struct api *a, const char *focus)
+{
+    static const char key[] = "guid=0x";
+    struct buf b = {0};
+    buf_puts(&b, "");
+    for (const char *p = focus; *p != 0;) {
+        char guid[GUID_STR_SIZE];
+        uint64_t v;
+        unsigned port;
+        int n = 0;
+        snprintf(guid, sizeof(guid), "%.18s", p + 5);
+        const char *name = "";
+        if (strncmp(p, key, sizeof(key) - 1) == 0 && strlen(guid) == 18 && guid_parse(guid, &v) == 0)
+            for (unsigned i = 0; i < a->c.num_fabrics && name[0] == 0; i++)
+                name = view_node_name(&a->view[i], v);
+        if (name[0] == 0) {
+            buf_putc(&b, *p++);
+            continue;
+        }
+        p += 5 + 18;
+        buf_puts(&b, name);
+        if (sscanf(p, " port=%3u%n", &port, &n) == 1 && n > 0)
+            buf_printf(&b, "/%u", port);
+        p += n;
+    }
+    return buf_take(&b);
+}
+
+// text is the caller's.
 static void fill_silence(struct api *a, const struct alarm_silence *s, struct silence_row *row)
 {
     const struct alarm *list = NULL;
     uint32_t n = alarms_list(a->c.alarms, &list);
     *row = (struct silence_row){.id = (int64_t)s->id,
+                                .ports = NO_INT,
                                 .focus = s->focus,
+                                .text = with_names(a, s->focus),
                                 .rule = s->rule,
                                 .owner = s->owner,
                                 .reason = s->reason,
@@ -566,6 +604,7 @@ void get_silences(struct request *r)
     for (; i < n && !list_full(&l); i++) {
         fill_silence(r->api, &s[i], &row);
         list_item(&l, &row);
+        free((char *)row.text);
     }
     list_end(&l, i < n ? number_text(i, next) : NULL, n, NO_INT, wall_now_ns());
 }
@@ -573,7 +612,7 @@ void get_silences(struct request *r)
 static bool take_time(struct request *r, const char *name, int64_t *ret)
 {
     const char *s = body_str(r, name);
-    if (s[0] == 0 || when_parse(s, ret) == 0)
+    if (s[0] == 0 || when_read(s, wall_now_ns(), true, ret) == 0)
         return true;
     answer_problem(r, 400, "\"%s\" must be a time such as 2026-01-31T18:00:00Z, not \"%.60s\"", name, s);
     return false;
@@ -595,8 +634,8 @@ static bool take_end(struct request *r, struct alarm_silence *s)
                        "a silence needs an end: give \"for\" (2h) or \"until\" (2026-01-31T18:00:00Z)");
         return false;
     }
-    if (span[0] != 0 && when_after(s->from_wall_ns ? s->from_wall_ns : wall_now_ns(), seconds,
-                                   &s->until_wall_ns) != 0) {
+    if (span[0] != 0 &&
+        when_after(s->from_wall_ns ? s->from_wall_ns : wall_now_ns(), seconds, &s->until_wall_ns) != 0) {
         answer_problem(r, 400, "the end would be after the year 2262");
         return false;
     }
@@ -613,10 +652,94 @@ static const struct alarm_silence *silence_by_id(const struct alarms *a, uint64_
     return NULL;
 }
 
+// --- how many ports one covers, counted a slice a turn ---
+
+struct counted {
+    struct slices s;
+    uint64_t id;
+    struct sieve *focus; // NULL: all
+    unsigned fabric;
+    bool away; // what is of the blueprint alone
+    uint32_t i;
+    int64_t n;
+};
+
+static const struct fabric *counted_fabric(struct counted *k, struct view *v)
+{
+    struct sm_blueprint b = {0};
+    if (!k->away)
+        return view_fabric(v);
+    if (v->src->sm != NULL)
+        sm_get_blueprint(v->src->sm, &b);
+    return b.known;
+}
+
+// Goes on in the fabric; false: the slice is over.
+static bool count_in(struct counted *k, struct view *v, const struct fabric *f)
+{
+    struct place_space end;
+    for (; f != NULL && k->i < f->num_ports; k->i++) {
+        const struct port *p = &f->port[k->i];
+        uint64_t guid = fabric_node(f, p->node)->guid;
+        if (slice_over(&k->s))
+            return false;
+        if (p->num == 0 || (k->away && view_away(v, guid) == NULL))
+            continue;
+        if (k->focus != NULL)
+            place_fill(k->s.r->api, v->src->name, guid, p->num, &end);
+        k->n += k->focus == NULL || sieve_has_end(k->focus, NULL, &end.row);
+    }
+    return true;
+}
+
+static bool count_step(struct slices *s)
+{
+    struct counted *k = (struct counted *)s;
+    struct api *a = s->r->api;
+    struct silence_row row;
+    for (; k->fabric < a->c.num_fabrics; k->fabric++)
+        for (;; k->away = true, k->i = 0) {
+            if (!count_in(k, &a->view[k->fabric], counted_fabric(k, &a->view[k->fabric])))
+                return false;
+            if (k->away) {
+                k->away = false;
+                k->i = 0;
+                break;
+            }
+        }
+    const struct alarm_silence *x = silence_by_id(a->c.alarms, k->id);
+    if (x == NULL) {
+        answer_problem(s->r, 404, "silence %llu is over already", (unsigned long long)k->id);
+        return true;
+    }
+    fill_silence(a, x, &row);
+    row.ports = k->n;
+    answer_struct(s->r, 200, &schema_silence, &row);
+    free((char *)row.text);
+    return true;
+}
+
+static void count_free(struct slices *s)
+{
+    struct counted *k = (struct counted *)s;
+    sieve_free(k->focus);
+    free(k);
+}
+
+static void count_ports(struct request *r, uint64_t id, const char *focus)
+{
+    struct err e = {0};
+    struct counted *k = xcalloc(1, sizeof(*k));
+    k->s.step = count_step;
+    k->s.free = count_free;
+    k->id = id;
+    k->focus = focus[0] != 0 ? place_sieve(focus, &e) : NULL;
+    slices_run(r, &k->s);
+}
+
 void post_silence(struct request *r)
 {
     struct alarms *all = alarms_of(r);
-    struct silence_row row;
     struct err e = {0};
     char by[USER_TEXT];
 
@@ -648,8 +771,7 @@ void post_silence(struct request *r)
     audit_action(r, s.focus, "%s %llu: alarms%s%s%s%.200s are silent: %.200s",
                  s.maintenance ? "maintenance" : "silence", (unsigned long long)id, s.rule[0] ? " " : "",
                  s.rule, s.focus[0] ? " of " : "", s.focus, s.reason);
-    fill_silence(r->api, silence_by_id(all, id), &row);
-    answer_struct(r, 200, &schema_silence, &row);
+    count_ports(r, id, s.focus);
 }
 
 void delete_silence(struct request *r)

@@ -44,7 +44,7 @@ static bool named(const void *row, const void *end, const char *word)
     return place_named(end, word);
 }
 
-static struct sieve *place_sieve(const char *focus, struct err *e)
+struct sieve *place_sieve(const char *focus, struct err *e)
 {
     return sieve_new_of(focus, &(struct sieve_rows){.end = &schema_place, .named = named}, e);
 }

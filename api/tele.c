@@ -331,7 +331,7 @@ bool query_when(struct request *r, const char *name, int64_t def_ms, int64_t *re
         *ret_ms = strtoll(s, NULL, 10);
         return true;
     }
-    if (when_parse(s, &v) == 0) {
+    if (when_read(s, wall_now_ns(), false, &v) == 0) {
         *ret_ms = v / MONO_MS;
         return true;
     }

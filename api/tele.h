@@ -126,8 +126,9 @@ struct place_space {
 };
 extern const struct schema schema_place;
 void place_fill(struct api *a, const char *fabric, uint64_t node_guid, unsigned port,
-                struct place_space *ret);          // stays where it is
-int place_check(const char *focus, struct err *e); // 0, or not understood and *e
+                struct place_space *ret);                    // stays where it is
+int place_check(const char *focus, struct err *e);           // 0, or not understood and *e
+struct sieve *place_sieve(const char *focus, struct err *e); // of ends alone
 // Whether it is what people call it: node, GUID, host, HOST:RAIL, each with /PORT or [PORT]; globs.
 bool place_named(const struct place_row *p, const char *word);
 // 0 where something is called so, in the fabric as it is or as it is meant to be; else -ENOENT and *e. only

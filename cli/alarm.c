@@ -210,13 +210,14 @@ int cmd_alarm(struct cli *c)
     return list_alarms(c);
 }
 
-// Path of the thing with the id that is the first word.
-static int id_path(struct cli *c, const char *what, const char *below, struct buf *path)
+// Path of the thing with the id that is the word.
+static int id_path(const char *word, const char *what, const char *below, struct buf *path)
 {
-    const char *word = c->args.word[0];
+    bool alarm = strcmp(what, "alarm") == 0;
     long long id;
     if (text_parse_count(word, 1, INT64_MAX, &id) != 0)
-        return cli_fail(CLI_USAGE, word, "is no id; see: weft %s list", what);
+        return cli_fail(CLI_USAGE, word, "is no id; see: weft %s%s", what,
+                        alarm ? " (a note goes behind --note)" : "");
     buf_printf(path, "/api/v1/%ss/%lld%s", what, id, below);
     return CLI_OK;
 }
@@ -273,7 +274,7 @@ int cmd_alarm_show(struct cli *c)
 {
     struct buf path = {0};
     json_t *a = NULL;
-    int rc = id_path(c, "alarm", "", &path);
+    int rc = id_path(c->args.word[0], "alarm", "", &path);
     if (rc == CLI_OK)
         rc = cli_get(c, path.data, &a);
     if (rc == CLI_OK) {
@@ -285,15 +286,14 @@ int cmd_alarm_show(struct cli *c)
     return rc;
 }
 
-int cmd_alarm_ack(struct cli *c)
+static int ack_one(struct cli *c, const char *word)
 {
-    struct buf path = {0}, note = {0};
+    const char *note = args_value(&c->args, "note");
+    struct buf path = {0};
     json_t *a = NULL, *body = json_object();
-    for (unsigned i = 1; i < c->args.num_words; i++)
-        buf_printf(&note, "%s%s", i > 1 ? " " : "", c->args.word[i]);
-    if (note.len > 0)
-        json_object_set_new(body, "note", json_string(note.data));
-    int rc = id_path(c, "alarm", "/ack", &path);
+    if (note != NULL)
+        json_object_set_new(body, "note", json_string(note));
+    int rc = id_path(word, "alarm", "/ack", &path);
     if (rc == CLI_OK)
         rc = cli_post(c, path.data, body, &a);
     else
@@ -307,8 +307,34 @@ int cmd_alarm_ack(struct cli *c)
     }
     json_decref(a);
     buf_done(&path);
-    buf_done(&note);
     return rc;
+}
+
+// All words are ids: that is looked at before anything is done.
+static int check_ids(struct cli *c, const char *what)
+{
+    struct buf path = {0};
+    int rc = CLI_OK;
+    for (unsigned i = 0; i < c->args.num_words && rc == CLI_OK; i++)
+        rc = id_path(c->args.word[i], what, "", &path);
+    buf_done(&path);
+    return rc;
+}
+
+// Each is tried; the exit code is that of the first that failed.
+static int each_id(struct cli *c, const char *what, int (*one)(struct cli *c, const char *word))
+{
+    int rc = check_ids(c, what), first = rc;
+    for (unsigned i = 0; i < c->args.num_words && rc == CLI_OK; i++) {
+        int x = one(c, c->args.word[i]);
+        first = first == CLI_OK ? x : first;
+    }
+    return first;
+}
+
+int cmd_alarm_ack(struct cli *c)
+{
+    return each_id(c, "alarm", ack_one);
 }
 
 // --- silences ---
@@ -316,13 +342,14 @@ int cmd_alarm_ack(struct cli *c)
 static const struct field silence_fields[] = {
     {.key = "id", .title = "ID", .kind = FIELD_NUMBER},
     {.key = "kind", .title = "KIND"},
-    {.key = "focus", .title = "FOCUS", .flags = FIELD_SHRINK},
+    {.key = "text", .title = "WHAT", .flags = FIELD_SHRINK},
     {.key = "rule", .title = "RULE"},
     {.key = "from", .title = "FROM", .kind = FIELD_TIME},
     {.key = "until", .title = "UNTIL", .kind = FIELD_TIME},
     {.key = "owner", .title = "OWNER"},
     {.key = "reason", .title = "REASON", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "covers", .title = "ALARMS", .kind = FIELD_COUNT},
+    {.key = "focus", .flags = FIELD_WIDE},
     {.key = "maintenance", .flags = FIELD_WIDE},
     {.key = "now", .flags = FIELD_WIDE},
     {0},
@@ -347,41 +374,71 @@ int cmd_silence(struct cli *c)
     return rc;
 }
 
+static void say_silence(struct cli *c, json_t *s)
+{
+    struct out *o = &c->out;
+    struct buf b = {0};
+    text_time(&b, js_str(s, "until"), false);
+    out_printf(o, "%s %lld until %s: %s%s%s, ", js_true(s, "maintenance") ? "maintenance" : "silence",
+               js_int(s, "id"), b.data, js_str(s, "text")[0] ? js_str(s, "text") : "everything",
+               js_str(s, "rule")[0] ? ", rule " : "", js_str(s, "rule"));
+    tele_count(o, js_int(s, "ports"), "port", "ports");
+    out_printf(o, " and ");
+    tele_count(o, js_int(s, "covers"), "alarm now", "alarms now");
+    out_newline(o);
+    if (js_int(s, "ports") == 0) {
+        out_paint(o, COLOUR_YELLOW, "warning: it matches no port now, neither seen nor in the blueprint");
+        out_newline(o);
+    }
+    buf_done(&b);
+}
+
+// What is wrong with what is asked for; CLI_OK.
+static int check_silence(struct cli *c, const char *focus, const char *rule)
+{
+    int64_t ns;
+    if (focus == NULL && rule == NULL && !args_has(&c->args, "all"))
+        return cli_fail(CLI_USAGE, NULL,
+                        "of what? give a focus, such as rail=3 or NODE/PORT, or --rule; everything: --all");
+    if (focus != NULL && args_has(&c->args, "all"))
+        return cli_fail(CLI_USAGE, "--all", "is everything: no focus goes with it");
+    if (args_value(&c->args, "reason") == NULL)
+        return cli_fail(CLI_USAGE, NULL, "why? give --reason; those who look for the alarm read it");
+    if (args_value(&c->args, "for") == NULL && args_value(&c->args, "until") == NULL)
+        return cli_fail(CLI_USAGE, NULL,
+                        "until when? give --for (2h) or --until (18:00, 2026-01-31T18:00:00Z)");
+    return tele_time(c, "until", true, &ns);
+}
+
+// Takes focus.
 static int add_silence(struct cli *c, char *focus, const char *rule, bool maintenance)
 {
-    static const char *const option[] = {"for", "until", "reason", "owner"};
-    json_t *body = json_pack("{s:s, s:b}", "focus", focus != NULL ? focus : "", "maintenance", maintenance);
+    static const char *const option[] = {"for", "reason", "owner"};
+    char until[40];
+    int64_t ns = 0;
     json_t *s = NULL;
-    struct buf b = {0};
 
     if (args_value(&c->args, "rule") != NULL)
         rule = args_value(&c->args, "rule");
+    int rc = check_silence(c, focus, rule);
+    json_t *body = json_pack("{s:s, s:b}", "focus", focus != NULL ? focus : "", "maintenance", maintenance);
+    free(focus);
+    if (rc != CLI_OK) {
+        json_decref(body);
+        return rc;
+    }
     if (rule != NULL)
         json_object_set_new(body, "rule", json_string(rule));
     for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++)
         if (args_value(&c->args, option[i]) != NULL)
             json_object_set_new(body, option[i], json_string(args_value(&c->args, option[i])));
-    free(focus);
-    if (args_value(&c->args, "reason") == NULL) {
-        json_decref(body);
-        return cli_fail(CLI_USAGE, NULL, "why? give --reason; those who look for the alarm read it");
-    }
-    if (args_value(&c->args, "for") == NULL && args_value(&c->args, "until") == NULL) {
-        json_decref(body);
-        return cli_fail(CLI_USAGE, NULL, "until when? give --for (2h) or --until (2026-01-31T18:00:00Z)");
-    }
-    int rc = cli_post(c, "/api/v1/silences", body, &s);
-    if (rc == CLI_OK && c->out.format == OUT_JSON) {
+    if (args_value(&c->args, "until") != NULL && tele_time(c, "until", true, &ns) == CLI_OK)
+        json_object_set_new(body, "until", json_string(wall_format(ns, until, sizeof(until))));
+    rc = cli_post(c, "/api/v1/silences", body, &s);
+    if (rc == CLI_OK && c->out.format == OUT_JSON)
         out_json(&c->out, s);
-    } else if (rc == CLI_OK) {
-        text_time(&b, js_str(s, "until"), false);
-        out_printf(&c->out, "%s %lld until %s: %s%s%s, ", maintenance ? "maintenance" : "silence",
-                   js_int(s, "id"), b.data, js_str(s, "focus")[0] ? js_str(s, "focus") : "everything",
-                   js_str(s, "rule")[0] ? ", rule " : "", js_str(s, "rule"));
-        tele_count(&c->out, js_int(s, "covers"), "alarm now", "alarms now");
-        out_newline(&c->out);
-        buf_done(&b);
-    }
+    else if (rc == CLI_OK)
+        say_silence(c, s);
     json_decref(s);
     return rc;
 }
@@ -418,7 +475,7 @@ int cmd_alarm_silence(struct cli *c)
 {
     struct buf path = {0};
     json_t *a = NULL;
-    int rc = id_path(c, "alarm", "", &path);
+    int rc = id_path(c->args.word[0], "alarm", "", &path);
     if (rc == CLI_OK)
         rc = cli_get(c, path.data, &a);
     if (rc == CLI_OK) {
@@ -435,11 +492,11 @@ int cmd_alarm_silence(struct cli *c)
     return rc;
 }
 
-int cmd_silence_end(struct cli *c)
+static int end_one(struct cli *c, const char *word)
 {
     struct buf path = {0};
     json_t *r = NULL;
-    int rc = id_path(c, "silence", "", &path);
+    int rc = id_path(word, "silence", "", &path);
     if (rc == CLI_OK)
         rc = cli_send(c, "DELETE", path.data, NULL, &r);
     if (rc == CLI_OK)
@@ -447,4 +504,9 @@ int cmd_silence_end(struct cli *c)
     json_decref(r);
     buf_done(&path);
     return rc;
+}
+
+int cmd_silence_end(struct cli *c)
+{
+    return each_id(c, "silence", end_one);
 }

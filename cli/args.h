@@ -11,6 +11,7 @@
 
 struct cli;
 struct err;
+struct field;
 
 enum option_arg {
     OPTION_FLAG,
@@ -40,6 +41,9 @@ struct command_row {
     const char *more;          // for its own page
     const char *example;       // lines
     int (*run)(struct cli *c); // an exit code
+    // Fields that its FOCUS knows: those of weftd's answers, with blanks between; or of the command's own.
+    const char *fields;
+    const struct field *(*own_fields)(void);
 };
 
 extern const struct option_row option_rows[];   // ended by a NULL name

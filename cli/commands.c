@@ -60,7 +60,8 @@ const struct option_row option_rows[] = {
     {.name = "force", .doc = "also when it looks like another fabric's"},
     {.name = "no-wait", .doc = "do not wait until the routes have moved"},
     {.name = "down",
-     .doc = "only links that are not active, and cables of the blueprint that are away (with the state down)"},
+     .doc =
+         "only links that are not active, and cables of the blueprint that are away (with the state down)"},
     {.name = "engine",
      .arg = OPTION_VALUE,
      .value = "E",
@@ -108,7 +109,9 @@ const struct option_row option_rows[] = {
     {.name = "since",
      .arg = OPTION_VALUE,
      .value = "ID|TIME",
-     .doc = "since a time (2026-01-31T10:20:30Z) or an age (90s, 10m, 2h, 3d); of events also after an id"},
+     .doc = "since a time (2026-01-31T10:20:30Z, '2026-01-31 10:20:30 UTC', '2026-01-31 10:20', 10:20; "
+            "without a zone "
+            "local) or an age (90s, 10m, 2h, 3d); of events also after an id"},
     {.name = "severity",
      .arg = OPTION_VALUE,
      .value = "SEVERITY",
@@ -118,7 +121,7 @@ const struct option_row option_rows[] = {
     {.name = "until",
      .arg = OPTION_VALUE,
      .value = "TIME",
-     .doc = "end of the time: 2026-01-31T10:20:30Z, or an age (90s, 10m, 2h, 3d); of silences a time"},
+     .doc = "end of the time, as --since has them; of silences a time"},
     {.name = "step",
      .arg = OPTION_VALUE,
      .value = "TIME",
@@ -141,10 +144,11 @@ const struct option_row option_rows[] = {
      .arg = OPTION_VALUE,
      .value = "FOCUS",
      .doc = "only what has these fields, as held>5% or rail=3"},
-    {.name = "all", .doc = "healthy links too"},
+    {.name = "all", .doc = "health: healthy links too; silence: everything"},
     {.name = "devices",
      .doc = "devices instead: temperatures, fans and power supplies of all that are known of"},
     {.name = "rule", .arg = OPTION_VALUE, .value = "RULE", .doc = "only alarms of this rule, such as L06"},
+    {.name = "note", .arg = OPTION_VALUE, .value = "TEXT", .doc = "what to say about it"},
     {.name = "owner", .arg = OPTION_VALUE, .value = "NAME", .doc = "whose it is (default: yours)"},
     // of simulated fabrics
     {.name = "times", .arg = OPTION_VALUE, .value = "N", .doc = "how often (default: once)"},
@@ -272,10 +276,21 @@ const struct option_row option_rows[] = {
     "apart.\n"
 
 #define FOCUS_MORE                                                                                           \
-    "FOCUS selects by field: role=leaf, name=leaf-r1-*, ports_up<64, name~'^gpu-0[12]', with \"and\" (or a " \
-    "comma,\n"                                                                                               \
-    "or nothing), \"or\", \"not\" and parentheses; values may be listed: rail=0|1. Fields are those of -o "  \
-    "csv.\n"
+    "FOCUS selects by field: rail=3, role=leaf, tier=spine, name~'^gpu-0[12]', with \"and\" (or a comma, "   \
+    "or "                                                                                                    \
+    "nothing),\n"                                                                                            \
+    "\"or\", \"not\" and parentheses; values may be listed (rail=0|1) and be ranges (rail=1..4). A bare "    \
+    "word is "                                                                                               \
+    "a name:\n"                                                                                              \
+    "NODE, HOST, HOST:RAIL, a GUID, each also with /PORT; * and ? stand for anything. Its fields are "       \
+    "listed "                                                                                                \
+    "below.\n"
+
+// Of a port, that stay while counters change.
+#define PLACE_FIELDS "guid name node port place element type role kind rail su tier plane host"
+#define SPOT_FIELDS                                                                                          \
+    "guid name node port place element type role rail su tier plane host kind gbps peer.name peer.guid "     \
+    "peer.port"
 
 const struct command_row command_rows[] = {
     {.name = "status",
@@ -296,28 +311,34 @@ const struct command_row command_rows[] = {
      .run = cmd_health,
      .doc = "links and devices that are not as they should be, worst first, why, and what to do",
      .more = "--since also shows what ended within the time.\n" FOCUS_MORE
+             "A link is taken by either of its ends.\n"
              "Exit code: 1 when a link is degraded, flapping, failing or down, or a device degraded or "
              "failing, and "
              "not silenced.\n",
      .example = "weft health\nweft health --devices 'celsius>70'\nweft health --since 24h\nweft health "
-                "'state=failing and kind=trunk' -o csv\n"},
+                "'state=failing and kind=trunk' -o csv\nweft health gpu-0001:3\n",
+     .fields = "state " PLACE_FIELDS
+               " cable rule why since advice sure_at gbps ber raw_ber alarm silenced a.name a.guid "
+               "a.port z.name z.guid z.port"},
     {.name = "congestion",
      .args = "[FOCUS...]",
      .max_args = 16,
      .options = "focus limit watch",
      .run = cmd_congestion,
      .doc = "who waits for whom: the root of each jam, and what to do about it",
-     .more =
-         "A FOCUS selects jams that have such a port in them, as root or waiting. Five are shown, or -n N.\n"
-         "Exit code: 1 when there is one.\n",
-     .example = "weft congestion\nweft congestion rail=3\n"},
+     .more = FOCUS_MORE
+     "Jams are shown that have such a port in them, as root or waiting. Five are shown, or -n N.\n"
+     "Exit code: 1 when there is one.\n",
+     .example = "weft congestion\nweft congestion rail=3\nweft congestion gpu-0001:3\n",
+     .fields = SPOT_FIELDS},
     {.name = "top",
      .args = "[FOCUS...]",
      .max_args = 16,
      .options = "focus by limit since until watch",
      .run = cmd_top,
      .doc = "the ports that stand out: held up, full, with errors",
-     .more = "At most 20, or -n N. Now, or over a time with --since.\n",
+     .more = "At most 20, or -n N. Now, or over a time with --since.\n" FOCUS_MORE,
+     .fields = SPOT_FIELDS,
      .example = "weft top\nweft top --by errors -n 5 --since 24h\nweft top rail=3 --by rcv_errors --watch\n"},
     {.name = "counters",
      .args = "[NODE/PORT|NODE|FOCUS...]",
@@ -325,15 +346,23 @@ const struct command_row command_rows[] = {
      .options = "focus since until step counter by peaks vl limit watch",
      .run = cmd_counters,
      .doc = "counters of ports: now, or over a time with --since",
-     .more = NODE_MORE "NODE[PORT] is the same as NODE/PORT. One port is shown counter by counter; -o csv "
-                       "and json have all of\n"
-                       "them in any case. Values count on over clears and reboots. HELD: share of time in "
-                       "which there was data to\n"
-                       "send and no way to send it. With --since rates are shown, a line a step; --by takes "
-                       "the ports of switches\n"
-                       "together (their mean; csv and json also have sum and max).\n" FOCUS_MORE
-                       "Beside these rate.COUNTER, value.COUNTER, held, used, errors, ber, health, alarm, "
-                       "pma (read, no-answer, ...).\n",
+     .more = NODE_MORE
+     "NODE[PORT] is the same as NODE/PORT. One port is shown counter by counter; -o csv "
+     "and json have all of\n"
+     "them in any case. Values count on over clears and reboots. HELD: share of time in "
+     "which there was data to\n"
+     "send and no way to send it. With --since rates are shown, a line a step; --by takes "
+     "the ports of switches\n"
+     "together (their mean; csv and json also have sum and max).\n" FOCUS_MORE
+     "COUNTER: a name of weft counters list. pma: read, or why a port is not (no-answer, ...).\n",
+     .fields = SPOT_FIELDS
+     " used held errors errors_per_hour rate.COUNTER value.COUNTER xmit_bps rcv_bps rcv_used lost_bps score "
+     "xmit_pps "
+     "rcv_pps health why ber raw_ber alarm alarm_rule pma unread_since sampled_at errors_sampled_at complete "
+     "saturated resets reset_at module.vendor module.part module.serial module.revision module.kind "
+     "module.celsius "
+     "module.metres module.status module.fault module.rx_low_dbm module.rx_high_dbm module.tx_low_dbm "
+     "module.tx_high_dbm module.sampled_at module.old",
      .example = "weft counters leaf-su01-rail0/33\nweft counters 'held>5% and rail=3'\n"
                 "weft counters gpu-0001:3 --since 2h --step 1m -o csv\nweft counters --by rail --since 24h "
                 "--step 10m\n"},
@@ -349,8 +378,16 @@ const struct command_row command_rows[] = {
      .options = "severity focus limit watch",
      .run = cmd_alarm,
      .doc = "what is wrong, the worst first",
-     .more = FOCUS_MORE "Exit code: 1 when one of severity minor or worse is active and not silenced.\n",
-     .example = "weft alarm\nweft alarm --severity major rule=L*\n"},
+     .more = FOCUS_MORE
+     "Also rules (L06) and serial numbers of cables. An alarm is taken by either end of what it is "
+     "about, a group\nby what it has taken in.\n"
+     "Exit code: 1 when one of severity minor or worse is active and not silenced.\n",
+     .example = "weft alarm\nweft alarm --severity major 'rule=L*'\nweft alarm role=leaf rail=3\nweft alarm "
+                "gpu-0001:3\n",
+     .fields = "id severity rule title fabric " PLACE_FIELDS
+               " subject peer cable reason advice since last count active "
+               "cleared_at acked acked_by ack_note silence members is_group group cause root followers "
+               "hosts_cut lost_gbps"},
     {.name = "alarm show",
      .args = "ID",
      .min_args = 1,
@@ -360,13 +397,13 @@ const struct command_row command_rows[] = {
      .doc = "one alarm: evidence, advice, what its rule is",
      .example = "weft alarm show 12\n"},
     {.name = "alarm ack",
-     .args = "ID [NOTE...]",
+     .args = "ID...",
      .min_args = 1,
      .max_args = 60,
-     .options = "",
+     .options = "note",
      .run = cmd_alarm_ack,
-     .doc = "you have taken an alarm on",
-     .example = "weft alarm ack 12 cable ordered\n"},
+     .doc = "you have taken alarms on",
+     .example = "weft alarm ack 12 --note 'cable ordered'\nweft alarm ack 12 13 14\n"},
     {.name = "alarm silence",
      .args = "ID",
      .min_args = 1,
@@ -385,22 +422,24 @@ const struct command_row command_rows[] = {
     {.name = "silence add",
      .args = "[FOCUS...]",
      .max_args = 16,
-     .options = "focus rule for until reason owner",
+     .options = "focus rule all for until reason owner",
      .run = cmd_silence_add,
      .doc = "nobody is told of alarms about these ports for a time",
-     .more = "FOCUS: ports by name, guid, port, place (leaf-1/33), role, type, rail, su, tier, plane, kind; "
-             "without\n"
-             "it all.\n",
+     .more = FOCUS_MORE
+     "Without FOCUS and --rule nothing is silenced unless --all says so. The answer says how many "
+     "ports and alarms\nit covers now; a focus of no port is taken, with a warning.\n",
      .example = "weft silence add 'su=4' --for 2h --reason 'rack move'\n"
-                "weft silence add --rule C01 --for 3d --reason 'known'\n"},
+                "weft silence add gpu-0001:3 --until 18:00 --reason 'cable swap'\n"
+                "weft silence add --rule C01 --for 3d --reason 'known'\n",
+     .fields = PLACE_FIELDS},
     {.name = "silence end",
-     .args = "ID",
+     .args = "ID...",
      .min_args = 1,
-     .max_args = 1,
+     .max_args = 60,
      .options = "",
      .run = cmd_silence_end,
-     .doc = "end a silence or a maintenance window now",
-     .example = "weft silence end 3\n"},
+     .doc = "end silences or maintenance windows now",
+     .example = "weft silence end 3\nweft silence end 3 4 5\n"},
     {.name = "maintenance",
      .args = "FOCUS...",
      .min_args = 1,
@@ -408,7 +447,9 @@ const struct command_row command_rows[] = {
      .options = "focus for until reason owner",
      .run = cmd_maintenance,
      .doc = "a silence whose end lists what has not come back",
-     .example = "weft maintenance 'leaf-su04-*' --until 2026-01-31T18:00:00Z --reason 'new firmware'\n"},
+     .more = FOCUS_MORE,
+     .example = "weft maintenance 'leaf-su04-*' --until 2026-01-31T18:00:00Z --reason 'new firmware'\n",
+     .fields = PLACE_FIELDS},
     {.name = "isolate",
      .args = "[list|NODE/PORT]",
      .max_args = 1,
@@ -466,6 +507,7 @@ const struct command_row command_rows[] = {
      .run = cmd_node,
      .doc = "list nodes, or show one with its ports",
      .more = NODE_MORE "A word that names no node lists those with it in their name.\n" FOCUS_MORE,
+     .own_fields = node_focus_fields,
      .example =
          "weft node --role leaf\nweft node 0x0008f10500200001\nweft node 'role=leaf and ports_up<64'\n"},
     {.name = "port",
@@ -474,7 +516,8 @@ const struct command_row command_rows[] = {
      .options = "focus limit watch",
      .run = cmd_port,
      .doc = "list the ports of a node, or show one; or ports of all nodes by --focus",
-     .more = NODE_MORE "FOCUS: as of weft counters; also held, used, errors, health, ber, alarm, pma.\n",
+     .more = NODE_MORE FOCUS_MORE,
+     .own_fields = port_focus_fields,
      .example = "weft port leaf-1 33\nweft port --focus 'pma=no-answer'\n"},
     {.name = "link",
      .args = "[NODE|FOCUS...]",
@@ -482,9 +525,12 @@ const struct command_row command_rows[] = {
      .options = "down limit watch",
      .run = cmd_link,
      .doc = "list links, all or those of a node",
-     .more = NODE_MORE FOCUS_MORE "Also health, ber, raw_ber, alarm.\n",
+     .more = NODE_MORE FOCUS_MORE
+     "A link is taken by either of its ends. Cables that are away are no links; --down and "
+     "state=down list them too.\n",
+     .own_fields = link_focus_fields,
      .example = "weft link --down\nweft link leaf-1 -o csv\nweft link kind=trunk gbps!=400\nweft link "
-                "health=failing\n"},
+                "health=failing role=spine\n"},
     {.name = "link drain",
      .args = "NODE PORT",
      .min_args = 1,
@@ -742,13 +788,19 @@ const struct command_row command_rows[] = {
          "weft export slurm --to /etc/slurm/topology.conf\n"
          "weft export slurm --rail 0 --match 'gpu-*'\nweft export json rail-256 | jq '.links | length'\n"},
     {.name = "event",
-     .args = "",
-     .options = "follow kind since limit",
+     .args = "[FOCUS...]",
+     .max_args = 16,
+     .options = "follow kind focus since until limit",
      .run = cmd_event,
      .doc = "what happened, oldest first (the last 100 unless --since or --limit say)",
      .more = "--follow goes on until it is interrupted, and takes up the stream again where it broke off.\n"
-             "With -o json each event is an object on a line of its own.\n",
-     .example = "weft event --since 2h\nweft event --follow --kind link-removed -o json\n"},
+             "With -o json each event is an object on a line of its own.\n"
+             "FOCUS: severity=warning|error, kind=link-*, text~flap; a bare word is a node, port or host "
+             "that an event\n"
+             "is about or speaks of.\n",
+     .example = "weft event --since 2h\nweft event --since 12:00 --until 12:30 leaf-1 'severity!=info'\n"
+                "weft event --follow --kind link-removed -o json\n",
+     .own_fields = event_focus_fields},
     {.name = "sweep",
      .args = "[ID]",
      .max_args = 1,
@@ -769,6 +821,7 @@ const struct command_row command_rows[] = {
      .run = cmd_finding,
      .doc = "what is not as it should be, worst first",
      .more = FOCUS_MORE "Exit code: 1 when there is one of severity error.\n",
+     .own_fields = finding_focus_fields,
      .example = "weft finding --severity warning\n"},
     {.name = "group",
      .args = "[MGID|MLID]",

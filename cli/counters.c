@@ -354,8 +354,7 @@ static void show_history(struct cli *c, json_t *items, json_t *known)
 
 static int history(struct cli *c, const char *place, json_t *known)
 {
-    static const char *const option[][2] = {
-        {"since", "from"}, {"until", "to"}, {"step", "step"}, {"counter", "counter"}, {"by", "by"}};
+    static const char *const option[] = {"step", "counter", "by"};
     struct buf path = {0};
     json_t *doc = NULL;
     int rc = tele_since(c);
@@ -365,9 +364,11 @@ static int history(struct cli *c, const char *place, json_t *known)
     buf_printf(&path, "%s/counters/history", c->fabric);
     if (place != NULL)
         http_query(&path, "port", place);
+    tele_query_time(c, &path, "since", "from");
+    tele_query_time(c, &path, "until", "to");
     for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++)
-        if (args_value(&c->args, option[i][0]) != NULL)
-            http_query(&path, option[i][1], args_value(&c->args, option[i][0]));
+        if (args_value(&c->args, option[i]) != NULL)
+            http_query(&path, option[i], args_value(&c->args, option[i]));
     if (args_has(&c->args, "peaks"))
         http_query(&path, "peaks", "1");
     rc = cli_get(c, path.data, &doc);
@@ -551,7 +552,7 @@ static void show_top(struct cli *c, json_t *items)
 
 int cmd_top(struct cli *c)
 {
-    static const char *const option[][2] = {{"by", "by"}, {"limit", "n"}, {"since", "from"}, {"until", "to"}};
+    static const char *const option[][2] = {{"by", "by"}, {"limit", "n"}};
     struct buf path = {0};
     json_t *doc = NULL;
     long long n = 20;
@@ -568,6 +569,8 @@ int cmd_top(struct cli *c)
     if (focus != NULL)
         http_query(&path, "focus", focus);
     free(focus);
+    tele_query_time(c, &path, "since", "from");
+    tele_query_time(c, &path, "until", "to");
     for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++)
         if (args_value(&c->args, option[i][0]) != NULL)
             http_query(&path, option[i][1], args_value(&c->args, option[i][0]));

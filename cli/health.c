@@ -166,21 +166,20 @@ static int past(struct cli *c, json_t **ret)
     const char *since = args_value(&c->args, "since");
     struct buf path = {0};
     json_t *items = NULL, *e;
-    int64_t from, seconds;
+    int64_t from;
     size_t i;
 
     *ret = json_array();
     if (since == NULL)
         return CLI_OK;
-    if (when_parse_age(since, &seconds) == 0)
-        from = wall_now_ns() - seconds * MONO_S;
-    else
-        when_parse(since, &from);
+    int rc = tele_time(c, "since", false, &from);
+    if (rc != CLI_OK)
+        return rc;
     buf_puts(&path, "/api/v1/events");
     http_query(&path, "newest", "1");
     http_query(&path, "kind", "alarm-cleared");
     http_query(&path, "fabric", c->fabric_name);
-    int rc = cli_list(c, path.data, 1000, &items);
+    rc = cli_list(c, path.data, 1000, &items);
     buf_done(&path);
     json_array_foreach(items, i, e)
     {

@@ -57,6 +57,42 @@ static void indented(struct buf *b, const char *lines)
     }
 }
 
+#define FIELDS_WIDTH 98
+
+static void add_field(struct buf *b, size_t *line, const char *name, size_t n)
+{
+    if (*line > 0 && *line + n + 1 > FIELDS_WIDTH) {
+        buf_puts(b, "\n ");
+        *line = 1;
+    }
+    buf_puts(b, " ");
+    buf_add(b, name, n);
+    *line += n + 1;
+}
+
+// "fields: state place …": what a FOCUS knows.
+static void field_lines(struct buf *b, const struct command_row *c)
+{
+    const struct field *own = c->own_fields != NULL ? c->own_fields() : NULL;
+    size_t line = 7;
+    if (own == NULL && c->fields == NULL)
+        return;
+    buf_puts(b, "fields:");
+    for (const struct field *f = own; f != NULL && f->key; f++) {
+        bool twice = false;
+        for (const struct field *g = own; g < f; g++)
+            twice |= strcmp(f->key, g->key) == 0;
+        if (!twice)
+            add_field(b, &line, f->key, strlen(f->key));
+    }
+    for (const char *p = c->fields; p != NULL && *p; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        add_field(b, &line, p, n);
+        p += n;
+    }
+    buf_putc(b, '\n');
+}
+
 int help_command(struct out *o, const struct command_row *c)
 {
     struct buf *b = &o->text;
@@ -68,6 +104,9 @@ int help_command(struct out *o, const struct command_row *c)
     global_options(b);
     buf_puts(b, "\nexamples:\n");
     indented(b, c->example);
+    if (c->fields != NULL || c->own_fields != NULL)
+        buf_puts(b, "\n");
+    field_lines(b, c);
     return CLI_OK;
 }
 
@@ -127,6 +166,8 @@ void help_markdown(struct out *o)
                    c->args, c->doc);
         if (c->more != NULL)
             buf_printf(b, "%s\n", c->more);
+        field_lines(b, c);
+        buf_puts(b, c->fields != NULL || c->own_fields != NULL ? "\n" : "");
         markdown_options(b, c, false);
         buf_puts(b, "```\n");
         buf_printf(b, "%s```\n%s", c->example, c[1].name ? "\n" : "");

@@ -69,10 +69,8 @@ int past_show(struct cli *c, const char *from, const char *to)
     buf_printf(&path, "%s/routes/past", c->fabric);
     http_query(&path, "from", from);
     http_query(&path, "to", to);
-    if (args_has(&c->args, "since"))
-        http_query(&path, "since", args_value(&c->args, "since"));
-    if (args_has(&c->args, "until"))
-        http_query(&path, "until", args_value(&c->args, "until"));
+    tele_query_time(c, &path, "since", "since");
+    tele_query_time(c, &path, "until", "until");
     rc = cli_get(c, path.data, &r);
     buf_done(&path);
     if (rc != CLI_OK)

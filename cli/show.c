@@ -64,31 +64,24 @@ static const struct field port_fields[] = {
     {0},
 };
 
-static const struct field all_port_fields[] = {
-    {.key = "node_name", .title = "NODE", .flags = FIELD_SHRINK},
-    {.key = "num", .title = "PORT", .kind = FIELD_NUMBER},
-    {.key = "state", .title = "STATE", .flags = FIELD_STATE},
-    {.key = "link", .title = "LINK"},
-    {.key = "peer", .title = "PEER", .path = "peer.name", .flags = FIELD_SHRINK},
-    {.key = "peer_port", .title = "PORT", .path = "peer.port", .kind = FIELD_NUMBER},
-    {.key = "used", .title = "USED", .path = "tele.used", .kind = FIELD_SHARE},
-    {.key = "held", .title = "HELD", .path = "tele.held", .kind = FIELD_SHARE},
-    {.key = "errors", .title = "ERRORS", .path = "tele.errors", .kind = FIELD_COUNT},
-    {.key = "health", .title = "HEALTH", .path = "tele.health", .flags = FIELD_STATE},
-    {.key = "pma", .title = "PMA", .path = "tele.pma"},
-    {.key = "alarm", .title = "ALARM", .path = "tele.alarm", .kind = FIELD_NUMBER},
-    {.key = "excluded", .title = "EXCLUDED", .flags = FIELD_SHRINK},
-    {.key = "node_guid", .flags = FIELD_WIDE},
-    {.key = "phys_state", .flags = FIELD_WIDE},
-    {.key = "gbps", .flags = FIELD_WIDE},
-    {.key = "lid", .flags = FIELD_WIDE},
-    {.key = "mtu", .flags = FIELD_WIDE},
-    {.key = "rail", .flags = FIELD_WIDE},
-    {.key = "ber", .path = "tele.ber", .flags = FIELD_WIDE},
-    {.key = "label", .flags = FIELD_WIDE},
-    {.key = "peer_guid", .path = "peer.guid", .flags = FIELD_WIDE},
-    {0},
-};
+#define ALL_PORT_FIELDS                                                                                      \
+    {.key = "node_name", .title = "NODE", .flags = FIELD_SHRINK},                                            \
+        {.key = "num", .title = "PORT", .kind = FIELD_NUMBER},                                               \
+        {.key = "state", .title = "STATE", .flags = FIELD_STATE}, {.key = "link", .title = "LINK"},          \
+        {.key = "peer", .title = "PEER", .path = "peer.name", .flags = FIELD_SHRINK},                        \
+        {.key = "peer_port", .title = "PORT", .path = "peer.port", .kind = FIELD_NUMBER},                    \
+        {.key = "used", .title = "USED", .path = "tele.used", .kind = FIELD_SHARE},                          \
+        {.key = "held", .title = "HELD", .path = "tele.held", .kind = FIELD_SHARE},                          \
+        {.key = "errors", .title = "ERRORS", .path = "tele.errors", .kind = FIELD_COUNT},                    \
+        {.key = "health", .title = "HEALTH", .path = "tele.health", .flags = FIELD_STATE},                   \
+        {.key = "pma", .title = "PMA", .path = "tele.pma"},                                                  \
+        {.key = "alarm", .title = "ALARM", .path = "tele.alarm", .kind = FIELD_NUMBER},                      \
+        {.key = "excluded", .title = "EXCLUDED", .flags = FIELD_SHRINK},                                     \
+        {.key = "node_guid", .flags = FIELD_WIDE}, {.key = "phys_state", .flags = FIELD_WIDE},               \
+        {.key = "gbps", .flags = FIELD_WIDE}, {.key = "lid", .flags = FIELD_WIDE},                           \
+        {.key = "mtu", .flags = FIELD_WIDE}, {.key = "rail", .flags = FIELD_WIDE},                           \
+        {.key = "ber", .path = "tele.ber", .flags = FIELD_WIDE}, {.key = "label", .flags = FIELD_WIDE},      \
+        {.key = "peer_guid", .path = "peer.guid", .flags = FIELD_WIDE},
 
 #define LINK_FIELDS                                                                                          \
     {.key = "a", .title = "A", .path = "a.name", .flags = FIELD_SHRINK},                                     \
@@ -120,8 +113,9 @@ static const struct field all_port_fields[] = {
         {.key = "su", .path = "end.su", .kind = FIELD_NUMBER},                                               \
         {.key = "tier", .path = "end.tier", .kind = FIELD_NUMBER},
 
-static const struct field link_fields[] = {LINK_FIELDS{0}}, link_focus[] = {LINK_FIELDS END_FIELDS{0}},
-                          finding_fields[] = {FINDING_FIELDS{0}},
+static const struct field all_port_fields[] = {ALL_PORT_FIELDS{0}},
+                          port_focus[] = {ALL_PORT_FIELDS END_FIELDS{0}}, link_fields[] = {LINK_FIELDS{0}},
+                          link_focus[] = {LINK_FIELDS END_FIELDS{0}}, finding_fields[] = {FINDING_FIELDS{0}},
                           finding_focus[] = {FINDING_FIELDS END_FIELDS{0}};
 
 static const struct field mad_fields[] = {
@@ -147,6 +141,26 @@ static const struct field adaptive_fields[] = {
     {.key = "why", .title = "WHY", .flags = FIELD_SHRINK | FIELD_BELOW},
     {0},
 };
+
+const struct field *node_focus_fields(void)
+{
+    return node_fields;
+}
+
+const struct field *port_focus_fields(void)
+{
+    return port_focus;
+}
+
+const struct field *link_focus_fields(void)
+{
+    return link_focus;
+}
+
+const struct field *finding_focus_fields(void)
+{
+    return finding_focus;
+}
 
 struct query {
     const char *what; // "nodes"
@@ -202,7 +216,7 @@ static json_t *end_of(json_t *by, const char *node, const char *name, json_t *po
     return end;
 }
 
-// A link's ends, or those that stand in a finding's "where": "leaf-1[33] - spine-2[1]".
+// A link's ends, a port itself, or those that stand in a finding's "where": "leaf-1[33] - spine-2[1]".
 static json_t *ends_of(json_t *by, json_t *item)
 {
     static const char *const key[] = {"a", "z"};
@@ -213,6 +227,9 @@ static json_t *ends_of(json_t *by, json_t *item)
             json_array_append_new(
                 ends, end_of(by, js_str(e, "guid"), js_str(e, "name"), json_object_get(e, "port")));
     }
+    if (js_str(item, "node_guid")[0] != 0)
+        json_array_append_new(ends, end_of(by, js_str(item, "node_guid"), js_str(item, "node_name"),
+                                           json_object_get(item, "num")));
     for (const char *p = js_str(item, "where"); *p != 0;) {
         const char *gap = strstr(p, " - ");
         char *word = xasprintf("%.*s", (int)(gap != NULL ? gap - p : (ptrdiff_t)strlen(p)), p);
@@ -594,6 +611,7 @@ static int show_port(struct cli *c, json_t *ports, const char *node, long long n
 static int list_ports(struct cli *c, json_t *node, long long num)
 {
     struct query q = {.fields = port_fields,
+                      .ends = port_focus,
                       .names = "node_name node_guid peer",
                       .focus = args_value(&c->args, "focus"),
                       .tele = "counters"};

@@ -146,18 +146,44 @@ void tele_advice(json_t *x, json_t *end)
     free(port);
 }
 
+int tele_time(struct cli *c, const char *name, bool ahead, int64_t *ret_ns)
+{
+    const char *s = args_value(&c->args, name);
+    int64_t seconds;
+    *ret_ns = 0;
+    if (s == NULL)
+        return CLI_OK;
+    if (when_parse_age(s, &seconds) == 0) {
+        *ret_ns = wall_now_ns() + (ahead ? seconds : -seconds) * MONO_S;
+        return CLI_OK;
+    }
+    if (when_read(s, wall_now_ns(), ahead, ret_ns) == 0)
+        return CLI_OK;
+    return cli_fail(
+        CLI_USAGE, NULL,
+        "--%s: \"%s\" is no time (2026-01-31T10:20:30Z, '2026-01-31 10:20', 10:20) nor age (90s, 10m, "
+        "2h, 3d)",
+        name, s);
+}
+
 int tele_since(struct cli *c)
 {
-    static const char *const name[] = {"since", "until"};
-    for (size_t i = 0; i < 2; i++) {
-        const char *s = args_value(&c->args, name[i]);
-        int64_t v;
-        if (s != NULL && when_parse(s, &v) != 0 && when_parse_age(s, &v) != 0)
-            return cli_fail(CLI_USAGE, NULL,
-                            "--%s: \"%s\" is no time (2026-01-31T10:20:30Z) nor age (90s, 10m, 2h, 3d)",
-                            name[i], s);
-    }
-    return CLI_OK;
+    int64_t v;
+    int rc = tele_time(c, "since", false, &v);
+    return rc == CLI_OK ? tele_time(c, "until", false, &v) : rc;
+}
+
+void tele_query_time(struct cli *c, struct buf *path, const char *option, const char *as)
+{
+    char text[40];
+    int64_t ns, seconds;
+    const char *s = args_value(&c->args, option);
+    if (s == NULL)
+        return;
+    if (when_parse_age(s, &seconds) == 0)
+        http_query(path, as, s); // of weftd's clock
+    else if (tele_time(c, option, false, &ns) == CLI_OK)
+        http_query(path, as, wall_format(ns, text, sizeof(text)));
 }
 
 void tele_age(struct out *o, const char *when)

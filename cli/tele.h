@@ -23,6 +23,10 @@ char *tele_shell_port(json_t *end);
 void tele_advice(json_t *x, json_t *end);
 // --since and --until are times or ages, not the ids that they may be of events.
 int tele_since(struct cli *c);
+// An option as wall time, 0: not given. ahead: of what is to come.
+int tele_time(struct cli *c, const char *name, bool ahead, int64_t *ret_ns);
+// Adds one of them to a query, in the form that weftd takes; checked before.
+void tele_query_time(struct cli *c, struct buf *path, const char *option, const char *as);
 // "12 min" since a time as the API writes it.
 void tele_age(struct out *o, const char *when);
 // "1 link", "2 links".

@@ -2,6 +2,7 @@
 #include "lib/when.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,76 @@ int when_after(int64_t wall_ns, int64_t seconds, int64_t *ret_wall_ns)
     if (__builtin_mul_overflow(seconds, 1000000000, &ns) || __builtin_add_overflow(wall_ns, ns, &ns))
         return -ERANGE;
     *ret_wall_ns = ns;
+    return 0;
+}
+
+#define DAY_NS (86400 * 1000000000ll)
+
+// What stands behind the time: seconds since 1970.
+static int with_zone(struct tm *tm, const char *s, int64_t *ret)
+{
+    int offset = 0;
+    s += strspn(s, " ");
+    tzset();
+    tm->tm_isdst = -1;
+    if (strcmp(s, "UTC") == 0 || strcmp(s, "GMT") == 0 || parse_offset(s, &offset) == 0) {
+        *ret = (int64_t)timegm(tm) - offset;
+        return 0;
+    }
+    for (int i = 0; *s != 0 && i < 2; i++)
+        if (strcmp(s, tzname[i]) == 0) {
+            tm->tm_isdst = i;
+            s += strlen(s);
+        }
+    if (*s != 0)
+        return -EINVAL;
+    *ret = (int64_t)mktime(tm);
+    return 0;
+}
+
+// "10:20", "10:20:30"; what stands behind it, or NULL.
+static const char *clock_time(const char *s, struct tm *tm)
+{
+    const char *p = strptime(s, "%H:%M:%S", tm);
+    tm->tm_sec = p != NULL ? tm->tm_sec : 0;
+    return p != NULL ? p : strptime(s, "%H:%M", tm);
+}
+
+static bool good(int64_t seconds)
+{
+    return seconds < INT64_MAX / 1000000000 - 1 && seconds > INT64_MIN / 1000000000 + 1;
+}
+
+int when_read(const char *s, int64_t now_wall_ns, bool ahead, int64_t *ret_wall_ns)
+{
+    struct tm tm = {0};
+    int64_t seconds;
+    const char *p;
+
+    if (when_parse(s, ret_wall_ns) == 0)
+        return 0;
+    if (strlen(s) >= 10 && s[4] == '-') {
+        p = strptime(s, "%Y-%m-%d", &tm);
+        if (p != NULL && *p != 0 && (p = *p == 'T' || *p == ' ' ? p + 1 : NULL) != NULL)
+            p = clock_time(p, &tm);
+        if (p == NULL || with_zone(&tm, p, &seconds) != 0 || !good(seconds))
+            return -EINVAL;
+        *ret_wall_ns = seconds * 1000000000;
+        return 0;
+    }
+    time_t now = now_wall_ns / 1000000000;
+    localtime_r(&now, &tm);
+    if (strlen(s) < 4 || (p = clock_time(s, &tm)) == NULL)
+        return -EINVAL;
+    bool utc = strcmp(p, "Z") == 0 || strcmp(p, " UTC") == 0;
+    if (utc) { // the day of the other zone
+        gmtime_r(&now, &tm);
+        clock_time(s, &tm);
+    }
+    if (with_zone(&tm, p, &seconds) != 0)
+        return -EINVAL;
+    int64_t ns = seconds * 1000000000;
+    *ret_wall_ns = ahead && ns <= now_wall_ns ? ns + DAY_NS : !ahead && ns > now_wall_ns ? ns - DAY_NS : ns;
     return 0;
 }
 

@@ -12,10 +12,10 @@ _weft() {
         ["counters list"]=""
         ["alarm"]="--watch --limit --severity --focus"
         ["alarm show"]="--watch"
-        ["alarm ack"]=""
+        ["alarm ack"]="--note"
         ["alarm silence"]="--reason --until --owner --for"
         ["silence"]="--watch"
-        ["silence add"]="--reason --until --focus --rule --owner --for"
+        ["silence add"]="--reason --until --focus --all --rule --owner --for"
         ["silence end"]=""
         ["maintenance"]="--reason --until --focus --owner --for"
         ["isolate"]="--watch --reason --dry-run --anyway"
@@ -47,7 +47,7 @@ _weft() {
         ["blueprint save"]=""
         ["resweep"]="--wait"
         ["export"]="--to --rail --match"
-        ["event"]="--limit --follow --kind --since"
+        ["event"]="--limit --follow --kind --since --until --focus"
         ["sweep"]="--watch --limit"
         ["finding"]="--watch --limit --severity"
         ["group"]="--watch --limit"
@@ -103,6 +103,7 @@ _weft() {
     --by) COMPREPLY=(); return ;;
     --focus) COMPREPLY=(); return ;;
     --rule) COMPREPLY=(); return ;;
+    --note) COMPREPLY=(); return ;;
     --owner) COMPREPLY=(); return ;;
     --times) COMPREPLY=(); return ;;
     --gap) COMPREPLY=(); return ;;
@@ -153,7 +154,7 @@ _weft() {
         w=${COMP_WORDS[i]}
         if [ -n "$skip" ]; then skip=; continue; fi
         case $w in
-        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --takes | --symbol | --ber | --raw-ber | --uncorrectable | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15 | --celsius | --rx | --tx | --fans | --supplies) skip=1 ;;
+        -s | --socket | -f | --fabric | -o | --output | --timeout | -n | --limit | --type | --role | --name | --reason | --engine | --fail | --drain | --add | --dump-lft | --to | --rail | --match | --kind | --since | --severity | --until | --step | --counter | --by | --focus | --rule | --note | --owner | --times | --gap | --for | --mute | --width | --speed | --protect | --lease | --priority | --state | --sm-key | --sm-guid | --poll | --misses | --spread | --paths | --hosts | --receivers | --load | --shift | --fan | --level | --window | --on | --off | --seed | --as | --takes | --symbol | --ber | --raw-ber | --uncorrectable | --recovery | --receive | --remote | --integrity | --overrun | --discard | --vl15 | --celsius | --rx | --tx | --fans | --supplies) skip=1 ;;
         -*) ;;
         *) words+=("$w") ;;
         esac

@@ -90,7 +90,7 @@ def test_restart(d):
     wait_for(lambda: standing(d, "S01"), "a foreign manager")
     before, = standing(d, "S01")
     assert before["severity"] == "major" and "gpu-0001" in before["place"]
-    ok(d.weft("alarm", "ack", str(before["id"]), "known"))
+    ok(d.weft("alarm", "ack", str(before["id"]), "--note", "known"))
     d.stop()
     d.start()
     d.up()

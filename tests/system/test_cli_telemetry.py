@@ -3,6 +3,7 @@
 else the commands about counters, alarms and silences say, and refuse."""
 import json
 import re
+import time
 
 import pytest
 
@@ -188,22 +189,105 @@ def test_alarms(d):
     assert alarm["severity"] == "critical" and "leaf-su01-rail2" in alarm["place"]
     r = d.weft("alarm", "show", alarm["id"])
     assert r.rc == 1 and "\nadvice " in r.out and "\nsource " in r.out
-    assert ok(d.weft("alarm", "ack", alarm["id"], "cable", "ordered")).startswith(f"alarm {alarm['id']} (L07 ")
+    other = next(a["id"] for a in rows(d.weft("alarm", "-o", "csv").out) if a["id"] != alarm["id"])
+    out = ok(d.weft("alarm", "ack", alarm["id"], other, "--note", "cable ordered"))
+    assert out.startswith(f"alarm {alarm['id']} (L07 ") and f"\nalarm {other} (" in out
+    r = d.weft("alarm", "ack", other, "y")
+    assert r.rc == 2 and "is no id; see: weft alarm (a note goes behind --note)" in r.err and r.out == ""
     assert "cable ordered" in d.weft("alarm", "show", alarm["id"]).out
     assert alarm["id"] in [str(a["id"]) for a in d.get("/alarms?focus=acked%3Dyes")["items"]]
 
     out = ok(d.weft("alarm", "silence", alarm["id"], "--for", "2h", "--reason", "cable swap"))
-    assert "rule L07" in out and "1 alarm now" in out
+    assert "rule L07" in out and "2 ports and 1 alarm now" in out
+    assert "leaf-su01-rail2/44" in out and "0x" not in out
+    assert "leaf-su01-rail2/44" in ok(d.weft("silence")) and "0x" not in ok(d.weft("silence"))
     silence = rows(ok(d.weft("silence", "-o", "csv")))[0]
     assert silence["reason"] == "cable swap" and silence["covers"] == "1"
     assert any(a["mark"] == "silenced" for a in rows(d.weft("alarm", "-o", "csv").out) if a["id"] == alarm["id"])
     out = ok(d.weft("maintenance", "rail=2 kind=trunk", "--for", "1h", "--reason", "new optics"))
     assert out.startswith("maintenance ")
     assert len(rows(ok(d.weft("silence", "list", "-o", "csv")))) == 2
-    for s in rows(ok(d.weft("silence", "-o", "csv"))):
-        assert ok(d.weft("silence", "end", s["id"])) == f"silence {s['id']} is ended\n"
+    ids = [s["id"] for s in rows(ok(d.weft("silence", "-o", "csv")))]
+    assert ok(d.weft("silence", "end", *ids)) == "".join(f"silence {i} is ended\n" for i in ids)
     assert rows(ok(d.weft("silence", "-o", "csv"))) == []
     assert "alarm-raised" in ok(d.weft("event", "--limit", "1000"))
+
+
+def test_silences(d):
+    """What is silenced is said: how much, and that it is nothing."""
+    why = ("--for", "1h", "--reason", "x")
+    r = d.weft("silence", "add", *why)
+    assert r.rc == 2 and "of what? give a focus" in r.err and rows(ok(d.weft("silence", "-o", "csv"))) == []
+    assert re.search(r": everything, 1,0\d\d ports and \d+ alarms? now\n$", ok(d.weft("silence", "add", "--all", *why)))
+    assert ": rail=3, " in ok(d.weft("silence", "add", "rail=3", *why))
+    assert ": gpu-0012:3, 1 port and " in ok(d.weft("silence", "add", "gpu-0012:3", *why))
+    assert ", rule C01, " in ok(d.weft("silence", "add", "--rule", "C01", *why))
+    for focus in ("rail=99", "leaf-nope/3", "leaf-su01-rail5-*"):
+        out = ok(d.weft("maintenance", focus, *why))
+        assert "0 ports and 0 alarms now\nwarning: it matches no port now" in out, out
+    until = rows(ok(d.weft("silence", "-o", "csv")))
+    assert len(until) == 7
+    end = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time.time() + 86400))
+    assert f"until {end}: su=1, " in ok(d.weft("silence", "add", "su=1", "--until", end, "--reason", "x"))
+    r = d.weft("silence", "add", "su=1", "--until", "noon", "--reason", "x")
+    assert r.rc == 2 and "is no time" in r.err
+    r = d.weft("silence", "end", "1", "x")
+    assert r.rc == 2 and "is no id; see: weft silence" in r.err
+    ok(d.weft("silence", "end", *[s["id"] for s in rows(ok(d.weft("silence", "-o", "csv")))]))
+
+
+def test_events(d):
+    """By time, node, severity and kind; a kind that never was is said to be none."""
+    events = [json.loads(line) for line in ok(d.weft("event", "--limit", "1000", "-o", "json")).splitlines()]
+    raised = [json.loads(line) for line in ok(d.weft("event", "kind=alarm-raised", "--since", "1h", "-o", "json")).splitlines()]
+    assert raised and [e["id"] for e in raised] == [e["id"] for e in events if e["kind"] == "alarm-raised"]
+    at = [json.loads(line) for line in ok(d.weft("event", "leaf-su01-rail2/44", "severity!=info", "-o", "json")).splitlines()]
+    assert at and all("leaf-su01-rail2" in e["subject"] + e["text"] and e["severity"] != "info" for e in at)
+    assert ok(d.weft("event", "gpu-0012:3", "--since", "1h")).count("gpu-0012 mlx5_3") >= 1
+    middle = events[len(events) // 2]["time"]
+    before = [json.loads(line)["id"] for line in ok(d.weft("event", "--since", "1h", "--until", middle, "-o", "json")).splitlines()]
+    assert before and before == [e["id"] for e in events if e["time"] <= middle]
+    shown = re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", ok(d.weft("event", "-n", "1")))[0]
+    for since in (f"{shown} UTC", shown, shown[:16], shown[11:16], shown[:10]):
+        assert d.weft("event", "--since", since, "-o", "json").out != "", since
+    assert d.weft("counters", f"{LEAF}/33", "--since", shown[11:16]).rc == 0 and d.weft("top", "--since", f"{shown} UTC").rc == 0
+    r = d.weft("event", "--kind", "link-remvoed")
+    assert r.rc == 0 and 'no event of the kind "link-remvoed" was ever told; those that were: ' in r.err and "alarm-raised" in r.err
+    for words, text in ((("severity=wrning",), "one of: info"), (("sverity=info",), 'did you mean "severity"?'), (("gpu-0012:77",), "gpu-0012:77"),
+                        (("--until", "soon"), "is no time"), (("--since", "12:60"), "is no time")):
+        r = d.weft("event", *words)
+        assert r.rc == 2 and text in r.err and r.out == "", (words, r)
+
+
+def test_fields_in_help(d):
+    """Each field that help lists is taken, and each that weftd answers with is listed."""
+    api = d.get("/openapi.json")["components"]["schemas"]
+
+    def scalars(schema, skip=()):
+        names = set()
+        for name, p in api[schema]["properties"].items():
+            if "$ref" not in json.dumps(p) and name not in skip and p.get("type") != "array":
+                names.add(name)
+        return names
+    for command, schema, skip in (("health", "health", ("place",)), ("alarm", "alarm", ("evidence", "name")), ("counters", "counters", ()),
+                                  ("congestion", "congestion_port", ()), ("top", "congestion_port", ()), ("node", None, ()), ("port --focus", None, ()),
+                                  ("link", None, ()), ("finding", None, ()), ("event", None, ())):
+        words = command.split()
+        fields = ok(d.weft("help", words[0])).split("\nfields:")[1].split()
+        assert len(fields) > 6 and len(fields) == len(set(fields)), (command, fields)
+        for f in fields:
+            r = d.weft(*words, f.replace("COUNTER", "xmit_wait") + "=none")
+            assert r.rc in (0, 1), (command, f, r)
+        if schema:
+            assert scalars(schema, skip) <= set(fields), (command, scalars(schema, skip) - set(fields))
+    for command in ("silence add", "maintenance"):
+        fields = ok(d.weft("help", *command.split())).split("\nfields:")[1].split()
+        for f in fields:
+            assert f"{f}=none" in ok(d.weft(*command.split(), f"{f}=none port=none", "--for", "1h", "--reason", "x"))
+    ok(d.weft("silence", "end", *[s["id"] for s in rows(ok(d.weft("silence", "-o", "csv")))]))
+    for words in (("alarm", "role=leaf"), ("health", "role=leaf name=leaf-*"), ("finding", "role=leaf"), ("link", "role=leaf"), ("port", "--focus", "role=leaf"),
+                  ("alarm", "rail=3 tier=leaf su=1"), ("finding", "rail=3 su=1")):
+        assert d.weft(*words).rc in (0, 1), words
 
 
 def test_isolate(d):
@@ -284,6 +368,7 @@ def test_db(d):
     (("alarm", "show", "x"), "is no id"),
     (("alarm", "ack", "999999"), "no alarm"),
     (("silence", "add", "rial=3", "--for", "2h", "--reason", "x"), 'did you mean "rail"?'),
+    (("silence", "add", "--for", "2h", "--reason", "x"), "give a focus"),
     (("silence", "add", "rail=3", "--for", "2h"), "give --reason"),
     (("silence", "add", "rail=3", "--reason", "x"), "until when?"),
     (("silence", "end", "999999"), "no silence"),

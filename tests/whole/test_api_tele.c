@@ -837,6 +837,8 @@ static void test_silences(void **state)
     openapi_check(env.doc, schema_of("/silences", "post"), v, "/silences");
     assert_int_equal(num(v, "covers"), 1);
     assert_string_equal(str(v, "owner"), "anna");
+    assert_int_equal(num(v, "ports"), 8); // one of each leaf
+    assert_string_equal(str(v, "text"), "role=leaf and port=51");
     json_int_t id = num(v, "id");
     json_decref(v);
     v = call("GET", "/alarms?silenced=1", NULL, 200);
@@ -852,6 +854,24 @@ static void test_silences(void **state)
     json_decref(call("DELETE", path, NULL, 404));
     v = call("GET", "/alarms?silenced=1", NULL, 200);
     assert_int_equal(count(v), 0);
+    json_decref(v);
+
+    // Identities become names; what is nowhere is taken, and said to be nothing.
+    char body[300];
+    snprintf(body, sizeof(body),
+             "{\"focus\": \"guid=0x%016llx port=51 or guid=0x%016llx or guid=0x0000000000000001\", \"for\": "
+             "\"2h\", \"reason\": \"x\"}",
+             (unsigned long long)named(LEAF)->guid, (unsigned long long)named("spine-01")->guid);
+    v = call("POST", "/silences", body, 200);
+    assert_string_equal(str(v, "text"), LEAF "/51 or spine-01 or guid=0x0000000000000001");
+    assert_true(num(v, "ports") >= 65); // the file has devices with these GUIDs, too
+    snprintf(path, sizeof(path), "/silences/%lld", (long long)num(v, "id"));
+    json_decref(call("DELETE", path, NULL, 200));
+    json_decref(v);
+    v = call("POST", "/silences", "{\"focus\": \"leaf-nope/3\", \"for\": \"2h\", \"reason\": \"x\"}", 200);
+    assert_int_equal(num(v, "ports"), 0);
+    snprintf(path, sizeof(path), "/silences/%lld", (long long)num(v, "id"));
+    json_decref(call("DELETE", path, NULL, 200));
     json_decref(v);
 
     bad_silence("{\"reason\": \"x\"}", "needs an end");

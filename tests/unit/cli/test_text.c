@@ -123,6 +123,51 @@ static void test_count_age(void **state)
     buf_done(&b);
 }
 
+static int64_t read_time(const char *s, bool ahead)
+{
+    const int64_t now = 1796126400ll * 1000000000; // 2026-12-01 12:00:00 UTC, 13:00 in Berlin
+    int64_t ns = -1;
+    return when_read(s, now, ahead, &ns) == 0 ? ns / 1000000000 - 1796126400ll : -1;
+}
+
+// Times as people write them, and as they are shown, beside noon of a day in December.
+static void test_when_read(void **state)
+{
+    static const struct {
+        const char *text;
+        bool ahead;
+        int64_t after; // noon in UTC, seconds
+    } t[] = {{"2026-12-01T12:00:05Z", false, 5},
+             {"2026-12-01 12:00:05 UTC", false, 5},
+             {"2026-12-01 13:00:05 CET", false, 5},
+             {"2026-12-01 13:00:05", false, 5},
+             {"2026-12-01 13:00", false, 0},
+             {"2026-12-01 12:00 UTC", false, 0},
+             {"2026-12-01T13:01+01:00", false, 60},
+             {"2026-12-02", false, 11 * 3600},
+             {"2026-07-01 12:00:00", false, -13226400},
+             {"2026-07-01 12:00:00 CEST", false, -13226400},
+             {"12:59", false, -60},
+             {"12:59", true, 86340},
+             {"13:01", false, -86340},
+             {"13:01:30", true, 90},
+             {"12:01 UTC", true, 60},
+             {"12:01Z", false, -86340}};
+    static const char *const bad[] = {
+        "",           "noon",        "12", "25:00",      "12:61", "12:00 XST", "2026-12-01 12:00 XYZ",
+        "2026-13-01", "2026-12-01x", "2h", "12:00:00:00"};
+    (void)state;
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+        if (read_time(t[i].text, t[i].ahead) != t[i].after)
+            fail_msg("%s: %lld", t[i].text, (long long)read_time(t[i].text, t[i].ahead));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (when_read(bad[i], 0, false, &(int64_t){0}) == 0)
+            fail_msg("%s is taken", bad[i]);
+    setenv("TZ", "UTC", 1);
+    tzset();
+}
+
 static void test_times(void **state)
 {
     int64_t ns, s;
@@ -160,7 +205,7 @@ static void test_times(void **state)
     assert_int_equal(when_after(1796068385001000000, INT64_MAX / 1000, &ns), -ERANGE);
 
     struct buf b = {0};
-    setenv("TZ", "Europe/Berlin", 1);
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
     text_time(&b, "2026-07-30T19:53:05.001Z", true);
     setenv("TZ", "UTC", 1);
@@ -242,10 +287,11 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape), cmocka_unit_test(test_escape_random),
-        cmocka_unit_test(test_fit),    cmocka_unit_test(test_count_age),
-        cmocka_unit_test(test_times),  cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_words),  cmocka_unit_test(test_units),
+        cmocka_unit_test(test_when_read),     cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_escape_random), cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_count_age),     cmocka_unit_test(test_times),
+        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_words),
+        cmocka_unit_test(test_units),
     };
     setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);
