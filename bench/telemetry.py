@@ -106,13 +106,14 @@ def ask(table, seed):
 def congest(table, seed):
     bench = "../tests/whole/bench_congest"
     for c in program(bench, "--mixed", "--json", "--seed", 200 + seed):
-        note("  %-22s %3d fabrics, right %3d, kind right %3d" % (c["scenario"], c["runs"], c["right"], c["kind"]))
+        note("  %-22s %3d fabrics, root port right %3d, kind right %3d" % (c["scenario"], c["runs"], c["right"], c["kind"]))
         none = c["scenario"] == "none"
         table.add("congestion, %s: %s" % (c["scenario"], "a root is named" if none else "root port not found"), round(1 - c["right"] / c["runs"], 6), "of 1",
                   bar=0.02 if none else 0.05)
     for c in program(bench, "--speed", "ft3-64-16", "--json"):
         table.add("congestion: a sweep of %d ports, %d wait: at first" % (c["ports"], c["held"]), c["first_ms"], "ms")
         table.add("congestion: then", c["then_ms"], "ms")
+        table.add("congestion: of that on the event loop, at once at most", c["loop_ms"], "ms", bar=10)
 
 
 class Client:

@@ -53,6 +53,15 @@ void congest_tree_free(struct congest_tree *t)
     free(t);
 }
 
+static void drop_made(struct congest *c)
+{
+    for (uint32_t i = 0; i < c->num_made; i++)
+        congest_tree_free(c->made[i]);
+    free(c->made);
+    c->made = NULL;
+    c->num_made = 0;
+}
+
 void congest_free(struct congest *c)
 {
     if (!c)
@@ -62,6 +71,8 @@ void congest_free(struct congest *c)
     free(c->tree);
     free(c->in_tree);
     free(c->feed.seen);
+    drop_made(c);
+    free(c->own.port);
     free(c->vertex);
     free(c->guess);
     free(c->guess_most);
@@ -295,24 +306,53 @@ static void mark_members(struct congest *c)
     }
 }
 
-void congest_feed_end(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
-                      const struct fabric_groups *groups, int64_t now)
+// What work looks at is its own: the table goes on.
+static void copy_ports(struct congest *c, const struct tele_table *t)
 {
-    struct congest_tree **trees;
+    c->own.fabric = t->fabric;
+    c->own.num = t->num;
+    c->own.port = xreallocarray(c->own.port, t->num + 1ul, sizeof(*c->own.port));
+    if (t->num)
+        memcpy(c->own.port, t->port, t->num * sizeof(*c->own.port));
+    c->t = &c->own;
+}
+
+void congest_trees_begin(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
+                         const struct fabric_groups *groups)
+{
     c->totals = c->feed.totals;
     free(c->feed.seen);
     c->feed = (struct congest_feed){0};
+    drop_made(c);
     track_room(c, t->num); // slots that came meanwhile
     congest_routes_set(&c->routes, t, tables, groups);
-    c->t = t;
+    copy_ports(c, t);
+}
+
+void congest_trees_work(struct congest *c)
+{
     congest_guess(c);
     congest_mixes_reset(c);
     congest_presume(c);
     congest_graph_make(c);
-    uint32_t n = congest_trees_make(c, &trees);
-    keep_identity(c, trees, n, now);
+    c->num_made = congest_trees_make(c, &c->made);
+}
+
+void congest_trees_end(struct congest *c, int64_t now)
+{
+    keep_identity(c, c->made, c->num_made, now);
+    c->made = NULL;
+    c->num_made = 0;
     mark_members(c);
     c->t = NULL;
+}
+
+void congest_feed_end(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,
+                      const struct fabric_groups *groups, int64_t now)
+{
+    congest_trees_begin(c, t, tables, groups);
+    congest_trees_work(c);
+    congest_trees_end(c, now);
 }
 
 void congest_feed(struct congest *c, const struct tele_table *t, const struct fabric_tables *tables,

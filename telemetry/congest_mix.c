@@ -16,10 +16,14 @@
 #include "telemetry/congest_priv.h"
 
 #define ROUNDS 12
-#define ALIKE 0.02 // of a link, and of the rate itself: two rates are the same
+#define MAX_DESTS 1024 // LIDs
+#define MAX_MIXES 1024 // switches: of more nothing is known
+#define UNLIKE 6.0     // so many times what is alike apart: not looked at
+#define ALIKE 0.02     // of a link, and of the rate itself: two rates are the same
 #define ALIKE_OF 0.03
-#define SPREAD 0.25  // so much likeness is as good as none: an adapter sends to all
-#define LITTLE 0.003 // of its link: a destination that receives no more is none
+#define SPREAD 0.25    // so much likeness is as good as none: an adapter sends to all
+#define LITTLE 0.003   // of its link: a destination that receives no more is none
+#define NOTHING 0.0005 // … a port by which no more comes brings nothing
 
 struct congest_dest {
     uint16_t lid;
@@ -35,6 +39,15 @@ static double rate_of(const struct congest *c, uint32_t slot, bool *ret_told)
     if (isnan(u))
         u = c->guess[slot];
     return isnan(u) ? NAN : u * tele_capacity(c->t, slot);
+}
+
+// When there are many, each n-th stands for all.
+static void thin_out(struct congest_mixes *m)
+{
+    uint32_t step = (m->num_dests + MAX_DESTS - 1) / MAX_DESTS, n = 0;
+    for (uint32_t i = 0; i < m->num_dests && step > 1; i += step)
+        m->dest[n++] = m->dest[i];
+    m->num_dests = step > 1 ? n : m->num_dests;
 }
 
 static void find_dests(struct congest *c)
@@ -61,6 +74,7 @@ static void find_dests(struct congest *c)
                 (struct congest_dest){(uint16_t)(p->a.lid + k), (float)rate, 1.0F / (float)lids, i};
         }
     }
+    thin_out(m);
 }
 
 void congest_mixes_reset(struct congest *c)
@@ -88,7 +102,10 @@ void congest_mixes_done(struct congest_mixes *m)
 // Likeness of two rates on a link that carries so much, 0..1.
 static double alike(double x, double y, double most)
 {
-    double d = (x - y) / (ALIKE * most + ALIKE_OF * fmax(x, y)), q = 1 / (1 + d * d);
+    double d = fabs(x - y), one = ALIKE * most + ALIKE_OF * (x > y ? x : y);
+    if (d > UNLIKE * one)
+        return 0;
+    double q = 1 / (1 + d * d / (one * one));
     return q * q;
 }
 
@@ -129,9 +146,10 @@ static void row_of_cable(const struct congest *c, const struct outs *o, uint32_t
                          double *row)
 {
     const struct congest_mixes *m = &c->mixes;
+    const uint8_t *table = tables_row(c->routes.tables, from);
     for (uint32_t i = 0; i < m->num_dests; i++) {
         const struct congest_dest *d = &m->dest[i];
-        double part = tables_port(c->routes.tables, from, d->lid) == num;
+        double part = table[d->lid] == num;
         if (c->routes.groups) {
             struct port_set set;
             unsigned n = congest_outs(&c->routes, from, d->lid, &set);
@@ -151,7 +169,7 @@ static void row_of_adapter(const struct congest *c, const struct outs *o, uint32
     for (uint32_t i = 0; i < m->num_dests && !isnan(rate); i++) {
         const struct congest_dest *d = &m->dest[i];
         double l = c->t->port[d->slot].peer == in ? 0 : d->weight * alike(rate, d->rate, most);
-        if (l > 0.001) {
+        if (l > 0) {
             spread(c, o, i, l, near);
             likeness += l;
         }
@@ -192,22 +210,31 @@ static void row_of(struct congest *c, const struct outs *o, unsigned num, uint32
         row[i] *= x / all;
 }
 
+static void scale(double *row, unsigned n, double by)
+{
+    for (unsigned k = 1; k <= n; k++)
+        row[k] *= by;
+}
+
+// m: rows of n + 1.
 static void fit_sums(const double *in, const double *out, unsigned n, double *m)
 {
+    double sum[256];
     for (unsigned round = 0; round < ROUNDS; round++) {
-        for (unsigned k = 1; k <= n; k++) {
-            double sum = 0;
-            for (unsigned i = 1; i <= n; i++)
-                sum += m[i * 256 + k];
-            for (unsigned i = 1; i <= n && !isnan(out[k]) && sum > 0; i++)
-                m[i * 256 + k] *= out[k] / sum;
-        }
-        for (unsigned i = 1; i <= n; i++) {
-            double sum = 0;
+        memset(sum, 0, sizeof(sum));
+        for (unsigned i = 1; i <= n; i++)
             for (unsigned k = 1; k <= n; k++)
-                sum += m[i * 256 + k];
-            for (unsigned k = 1; k <= n && !isnan(in[i]) && sum > 0; k++)
-                m[i * 256 + k] *= in[i] / sum;
+                sum[k] += m[i * (n + 1) + k];
+        for (unsigned k = 1; k <= n; k++)
+            sum[k] = isnan(out[k]) || !(sum[k] > 0) ? 1 : out[k] / sum[k];
+        for (unsigned i = 1; i <= n; i++) {
+            double *row = m + i * (n + 1), all = 0;
+            for (unsigned k = 1; k <= n; k++) {
+                row[k] *= sum[k];
+                all += row[k];
+            }
+            if (!isnan(in[i]) && all > 0)
+                scale(row, n, in[i] / all);
         }
     }
 }
@@ -217,10 +244,9 @@ static struct congest_mix *make(struct congest *c, uint32_t sw)
     const struct node *x = fabric_switch(c->routes.fabric, sw);
     unsigned n = x->num_ports;
     struct congest_mix *ret = xcalloc(1, sizeof(*ret) + (n + 1) * (n + 1) * sizeof(float));
-    double *m = xcalloc((n + 1) * 256, sizeof(*m)), in[256], out[256];
-    ret->ports = n;
+    double *m = xcalloc((n + 1) * (n + 1), sizeof(*m)), in[256], out[256], gravity[256] = {0};
     struct outs o;
-    double gravity[256] = {0};
+    ret->ports = n;
     outs_make(c, sw, &o);
     for (uint32_t i = 0; i < c->mixes.num_dests; i++)
         spread(c, &o, i, c->mixes.dest[i].weight * c->mixes.dest[i].rate, gravity);
@@ -230,16 +256,18 @@ static struct congest_mix *make(struct congest *c, uint32_t sw)
         if (own >= c->t->num || c->t->port[own].peer >= c->t->num)
             continue;
         bool told;
-        double rate = rate_of(c, own, &told);
+        double rate = rate_of(c, own, &told), row[256] = {0};
         out[i] = told ? rate : NAN;
         rate = rate_of(c, c->t->port[own].peer, &told);
         in[i] = told ? rate : NAN;
-        row_of(c, &o, i, c->t->port[own].peer, rate, gravity, m + i * 256);
+        if (rate < NOTHING * tele_capacity(c->t, own))
+            continue;
+        row_of(c, &o, i, c->t->port[own].peer, rate, gravity, row);
+        memcpy(m + i * (n + 1), row, (n + 1) * sizeof(*m));
     }
     fit_sums(in, out, n, m);
-    for (unsigned i = 1; i <= n; i++)
-        for (unsigned k = 1; k <= n; k++)
-            ret->rate[i * (n + 1) + k] = (float)m[i * 256 + k];
+    for (unsigned i = 0; i < (n + 1) * (n + 1); i++)
+        ret->rate[i] = (float)m[i];
     free(o.port);
     free(m);
     return ret;
@@ -249,8 +277,10 @@ const struct congest_mix *congest_mix(struct congest *c, uint32_t sw)
 {
     if (!c->routes.tables || sw >= c->mixes.num_at)
         return NULL;
-    if (!c->mixes.at[sw])
+    if (!c->mixes.at[sw] && c->mixes.made < MAX_MIXES) {
+        c->mixes.made++;
         c->mixes.at[sw] = make(c, sw);
+    }
     return c->mixes.at[sw];
 }
 

@@ -82,7 +82,7 @@ struct congest_mixes { // of one feed
     struct congest_dest *dest;
     uint32_t num_dests;
     struct congest_mix **at; // [switch]; NULL: not asked for yet
-    uint32_t num_at;
+    uint32_t num_at, made;
 };
 struct congest;
 void congest_mixes_reset(struct congest *c);
@@ -151,6 +151,9 @@ struct congest {
     struct congest_track *track;
     uint32_t num;
     const struct tele_table *t; // while trees are made
+    struct tele_table own;      // … which it is: ports as they were when it began, no counters
+    struct congest_tree **made; // not shown yet
+    uint32_t num_made;
     struct congest_feed {
         struct congest_seen *seen; // [num]
         uint32_t num, looked, tracked;

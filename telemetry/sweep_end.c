@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a sweep, in parts of a few ms, a turn of the loop each: what else is due does not wait for all
-// of it. Devices that are slow answer in between, and snapshots come: each part takes the table as it is. In
+// of it. Devices that are slow answer in between, and snapshots come: each part takes the table as it is.
+// Congestion's trees, of a copy of it, are a thread's. In
 // virtual time a step is one part, so that a run does not depend on how fast the machine is.
 #include <string.h>
 
@@ -82,6 +83,43 @@ static bool waits(struct tele *t)
     return true;
 }
 
+static void trees_work(void *arg, struct par *par)
+{
+    (void)par;
+    struct tele *t = arg;
+    int64_t began = thread_cpu_ns();
+    congest_trees_work(t->congest);
+    t->trees.cpu_ns = thread_cpu_ns() - began;
+}
+
+static void trees_done(void *arg)
+{
+    struct tele *t = arg;
+    congest_trees_end(t->congest, loop_now(t->loop).ns);
+    t->st.congestion_ns += (uint64_t)t->trees.cpu_ns;
+    t->st.since_ns += (uint64_t)t->trees.cpu_ns;
+    t->trees.running = false;
+    loop_post(t->loop, &t->end_task);
+}
+
+// By a thread; the next part begins when it is done.
+static bool trees(struct tele *t)
+{
+    if (t->o.pool == NULL || loop_clock(t->loop) == LOOP_VIRTUAL) {
+        congest_feed_end(t->congest, &t->table, t->tables, t->groups, loop_now(t->loop).ns);
+        return true;
+    }
+    if (t->end_at++ > 0)
+        return true;
+    congest_trees_begin(t->congest, &t->table, t->tables, t->groups);
+    t->trees.job = (struct pool_job){.work = trees_work, .done = trees_done, .arg = t, .name = "trees"};
+    t->trees.running = true;
+    if (t->trees.pool == NULL)
+        t->trees.pool = pool_new(t->loop, 1);
+    pool_submit(t->trees.pool, &t->trees.job);
+    return false;
+}
+
 static bool health(struct tele *t)
 {
     if (t->end_at++ == 0) {
@@ -139,8 +177,7 @@ static bool end_step(struct tele *t)
     case END_WAITS:
         return waits(t);
     case END_TREES:
-        congest_feed_end(t->congest, &t->table, t->tables, t->groups, loop_now(t->loop).ns);
-        return true;
+        return trees(t);
     case END_HEALTH:
         return health(t);
     case END_COUNT:
@@ -201,7 +238,7 @@ void sweep_end_part(void *arg)
     }
     if (t->end == END_NONE)
         sweep_done(t);
-    else
+    else if (!t->trees.running)
         loop_post(t->loop, &t->end_task);
 }
 
@@ -220,6 +257,9 @@ void sweep_end_stop(struct tele *t)
     t->errors_feeding = false;
     loop_unpost(t->loop, &t->end_task);
     loop_unpost(t->loop, &t->errors_task);
+    if (t->trees.running)
+        pool_cancel(&t->trees.job);
+    t->trees.running = false;
     if (t->frame != NULL)
         series_drop(t->series, t->frame);
     t->frame = NULL;

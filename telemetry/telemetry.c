@@ -86,6 +86,8 @@ void tele_free(struct tele *t)
     loop_timer_cancel(&t->timer);
     loop_timer_cancel(&t->errors_timer);
     sweep_end_stop(t);
+    if (t->trees.pool != NULL)
+        pool_free(t->trees.pool);
     while (t->vl != NULL) {
         struct vl_ask *v = t->vl;
         t->vl = v->next;

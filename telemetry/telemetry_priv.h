@@ -172,12 +172,18 @@ struct tele {
     uint32_t num_ages;
     uint64_t late_seen;
     unsigned late_row, empty_row; // sweeps in a row that began late, that read next to nothing
-    unsigned events; // told in this sweep
+    unsigned events;              // told in this sweep
     struct vl_ask *vl;
     struct accum_reading reading; // scratch
     uint64_t data_counters, error_counters, detail_counters;
 
-    int64_t wall_zero; // virtual time: wall clock at loop time 0
+    int64_t wall_zero;     // virtual time: wall clock at loop time 0
+    struct {               // of congestion
+        struct pool *pool; // a thread of its own: routing may have all others for seconds
+        struct pool_job job;
+        bool running;
+        int64_t cpu_ns;
+    } trees;
     struct keep {
         uint64_t changes; // of accum.changes that are on disk
         int64_t next;     // not before

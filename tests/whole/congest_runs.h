@@ -49,6 +49,7 @@ extern bool runs_verbose;
 struct runs_speed {
     uint32_t ports, held, trees;
     int64_t ns[6];
+    int64_t loop_ns; // the longest of what the loop does itself, in one go; the rest is a thread's
 };
 void runs_speed(const char *name, unsigned held, struct runs_speed *ret);
 

@@ -784,6 +784,33 @@ static void test_identity(void **state)
 }
 
 // Between the two limits a port stays what it was; one sample decides nothing.
+// What work has made is not shown before its end, and not at all when another one begins.
+static void test_published_at_the_end(void **state)
+{
+    struct congest_rig r;
+    const struct congest_tree *const *all;
+    two_levels(&r);
+    uint32_t root = slow_receiver(&r);
+    congest_rig_feeds(&r, 1);
+    uint32_t before = congest_trees(r.c, &all);
+    for (unsigned i = 0; i < 2; i++) {
+        congest_rig_read(&r);
+        congest_feed_begin(r.c, &r.t);
+        assert_true(congest_feed_ports(r.c, &r.t, UINT32_MAX));
+        congest_trees_begin(r.c, &r.t, r.tables, r.groups);
+        congest_trees_work(r.c);
+        assert_int_equal(congest_trees(r.c, &all), before);
+    }
+    assert_int_equal(before, 0);
+    congest_trees_end(r.c, r.now);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_int_equal(t->sweeps, 1);
+    congest_trees_begin(r.c, &r.t, r.tables, r.groups);
+    congest_trees_work(r.c);
+    congest_rig_free(&r); // with trees that nobody saw
+}
+
 static void test_hysteresis(void **state)
 {
     static const struct {
@@ -899,6 +926,7 @@ int main(void)
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_deadlock),
         cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_published_at_the_end),
         cmocka_unit_test(test_hysteresis),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_parts),
