@@ -135,7 +135,8 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
         hosts += own && r->v.active ? r->v.hosts : 0;
         if (r->v.active && r->v.severity > worst)
             worst = r->v.severity;
-        if (own && (!first || (r->v.active && !first->v.active)))
+        if (own && (!first || (r->v.active && !first->v.active) ||
+                    (r->v.active && r->v.severity > first->v.severity)))
             first = r;
     }
     if (!g->v.group)
@@ -165,6 +166,7 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
     snprintf(evidence, sizeof(evidence), "{\"members\":%u,\"active\":%u,\"most\":%u}", n, active, g->peak);
     alarm_put(&g->v.reason, reason, sizeof(reason));
     alarm_put(&g->v.evidence, evidence, sizeof(evidence));
+    alarm_put(&g->v.advice, first->v.advice, SIZE_MAX); // names the link that the reason names
     return news;
 }
 

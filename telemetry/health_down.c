@@ -408,13 +408,15 @@ static void back_text(const struct health *h, const struct health_link *l, const
 void down_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f)
 {
     const struct health_rule *rule = &health_rules[r];
-    const struct health_verdict *v = &l->verdict[r];
+    struct health_verdict *v = &l->verdict[r];
     int64_t since = l->down_since;
     f->seen_to = h->now;
     f->bad_at[0] = since ? h->now : h->port[l->slot[0]].up_at;
     f->at_once = true;
-    if (!since && v->level >= 0)
+    if (!since && v->level >= 0) {
+        v->severity = (uint8_t)rule->level[0].severity; // nothing is cut off any more
         back_text(h, l, rule, f);
+    }
     if (!since || (v->level < 0 && h->now - since < rule->level[0].window))
         return;
     f->level = 0;

@@ -102,7 +102,7 @@ def test_alertmanager(tmp_path):
 
 def test_a_dead_pager():
     """Nobody listens at the webhook: an alarm of its own, and a line in the status."""
-    with daemon(notify__webhook="http://127.0.0.1:9/hook") as d:
+    with daemon(notify__webhook_url="http://127.0.0.1:9/hook") as d:
         d.up()
         kill(d)  # something to tell
         wait_for(lambda: "has taken nothing for" in d.weft("status").out, "a line in the status", 120)

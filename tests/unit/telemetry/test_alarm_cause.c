@@ -269,6 +269,36 @@ static void momentary(void **state)
     assert_int_equal(alarms_list(f->a, &list), 0);
 }
 
+// A group says what is worst of its members now.
+static void group_of_now(void **state)
+{
+    struct fix *f = *state;
+    const struct alarm *list;
+    for (int i = 0; i < 3; i++) {
+        char subject[20];
+        snprintf(subject, sizeof(subject), "0x5/%d", i);
+        struct alarm_report r = of("L01", subject, ALARM_CRITICAL, 0x5);
+        r.group = "0x0000000000000005";
+        r.reason = "down";
+        alarm_raise(f->a, &r);
+    }
+    for (int i = 0; i < 3; i++) {
+        char subject[20];
+        snprintf(subject, sizeof(subject), "0x5/%d", i);
+        assert_int_equal(alarms_list(f->a, &list), 1);
+        assert_int_equal(list[0].severity, ALARM_CRITICAL);
+        assert_non_null(strstr(list[0].reason, ": down"));
+        struct alarm_report r = of("L01", subject, ALARM_MAJOR, 0x5);
+        r.reason = "up again";
+        r.advice = "nothing";
+        alarm_raise(f->a, &r);
+    }
+    assert_int_equal(alarms_list(f->a, &list), 1);
+    assert_int_equal(list[0].severity, ALARM_MAJOR);
+    assert_non_null(strstr(list[0].reason, "up again"));
+    assert_string_equal(list[0].advice, "nothing");
+}
+
 static void counts(void **state)
 {
     struct fix *f = *state;
@@ -285,7 +315,7 @@ static void counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(of_one_cable), T(of_a_flap), T(of_a_node), T(of_a_tree),
-                                       T(order),        T(momentary), T(counts)};
+    const struct CMUnitTest tests[] = {T(of_one_cable), T(of_a_flap), T(of_a_node),    T(of_a_tree),
+                                       T(order),        T(momentary), T(group_of_now), T(counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,7 +151,7 @@ BED(trunk_of_two_switches, 8, 400000)
     assert_string_equal(view(b, 0).why, "down; 4 of 5 cables between the two are left");
     assert_non_null(strstr(view(b, 2).why, "up again, after "));
     assert_null(strstr(view(b, 2).why, "left"));
-    assert_int_equal(stands(b, "L01"), ALARM_CRITICAL); // as last said, of those that are up again
+    assert_int_equal(stands(b, "L01"), ALARM_MAJOR); // nothing is cut off any more
     pass(b, 70 * S);
     health_link(b->h, 2, false, b->now);
     pass(b, 30 * S);
