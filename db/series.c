@@ -243,6 +243,12 @@ static int make_dir(const char *dir, struct err *e)
     return err_set(e, -rc, dir, "cannot make the folder of telemetry: %s", strerror(rc));
 }
 
+int series_take_folder(struct series *s, struct err *e)
+{
+    int rc = make_dir(s->dir, e);
+    return rc ? rc : take_lock(s, e);
+}
+
 static bool is_recent(const struct series_name *n, int64_t now_ms)
 {
     return n->to_ms > now_ms - 2 * DAY_MS && n->from_ms <= now_ms + 2 * DAY_MS;
@@ -291,6 +297,8 @@ static int set_aside(struct series *s, const struct series_name *name, const cha
     char *path = xasprintf("%s/%s", s->dir, name->text);
     int rc = series_set_aside(path, rep->set_aside_as, sizeof(rep->set_aside_as));
     log_error("series-set-aside", "path=%s as=%s reason=\"%s\"", path, rc ? "" : rep->set_aside_as, why);
+    if (!rc)
+        series_note(s, name->text, why, rep->set_aside_as);
     free(path);
     rep->set_aside++;
     return rc;
@@ -362,12 +370,15 @@ static int look_at_all(struct series *s, struct series_report *rep, struct err *
 
 static int start_writer(struct series *s, struct err *e)
 {
-    int rc = thread_start(&s->thread, "weft-series", series_writer_main, s);
+    int rc = series_look_start(s);
+    if (!rc)
+        rc = thread_start(&s->thread, "weft-series", series_writer_main, s);
     return rc ? err_set(e, rc, s->dir, "cannot start the writer thread: %s", strerror(-rc)) : 0;
 }
 
 static void series_free(struct series *s)
 {
+    series_look_stop(s);
     for (int t = 0; t < SERIES_TIERS; t++) {
         series_out_done(&s->out[t]);
         series_fold_done(&s->out[t].fold);
@@ -406,9 +417,7 @@ struct series *series_open(struct loop *l, const char *dir, const struct series_
     int rc =
         o->columns > SERIES_COLUMNS ? err_set(e, -EINVAL, dir, "more than %d columns", SERIES_COLUMNS) : 0;
     if (!rc)
-        rc = make_dir(dir, e);
-    if (!rc)
-        rc = take_lock(s, e);
+        rc = series_take_folder(s, e);
     if (!rc)
         rc = look_at_all(s, &rep, e);
     if (!rc) {

@@ -9,9 +9,11 @@
 // series a sweep. Readers have their own read-only connections, see all that is committed, and belong to one
 // thread each.
 //
-// A damaged file is set aside and costs what it held; a newer schema is refused; a full disk or an I/O error
-// pauses history, is told once, and ends by itself when writing works again: collection never waits.
-// Times are wall clock milliseconds. A clock that steps back does not stop history: see series_sweep().
+// A damaged file is set aside and costs what it held, also while it is written: what is wrong at its
+// beginning or end shows before the next sweep, else within the hour; a folder that is gone is made anew. A
+// newer schema is refused; a full disk or an I/O error pauses history, is told once, and ends by itself when
+// writing works again: collection never waits. Times are wall clock milliseconds. A clock that steps back
+// does not stop history: see series_sweep().
 #ifndef WEFT_DB_SERIES_H
 #define WEFT_DB_SERIES_H
 
@@ -59,8 +61,8 @@ void series_key(const struct series *s, uint32_t i, uint64_t *ret_guid, uint8_t 
 // A sweep: value[i * columns + c] of series 0..num-1, have[i] bit c: it was read in this sweep (else it is
 // absent, not zero). Copied; all else is the writer's. at_ms: wall clock. When it is not later than the last
 // one (a step back) sweeps are kept half as far apart as they are, until the clock has caught up, or, after a
-// step of more than a minute, in a new era: what overlaps is read in the order of writing. Never blocks: while the writer is behind by more than a few sweeps, sweeps
-// are left out and counted.
+// step of more than a minute, in a new era: what overlaps is read in the order of writing. Never blocks:
+// while the writer is behind by more than a few sweeps, sweeps are left out and counted.
 void series_sweep(struct series *s, int64_t at_ms, const uint64_t *value, const uint64_t *have, uint32_t num);
 // The same in parts, since it copies tens of megabytes: have is copied at once, and values at last when
 // series_some() is true; it takes so many blocks of 512 series a call. What a series counts in between may be
@@ -80,8 +82,18 @@ struct series_health {
     uint64_t bytes[SERIES_TIERS];
     uint32_t files[SERIES_TIERS];
     int64_t first_ms[SERIES_TIERS]; // oldest that is kept; 0 = nothing
+    uint32_t lost;                  // files that were damaged or taken away, found since the start or by it
+    int64_t lost_ns;                // wall clock of the last; 0
+    char lost_text[400];            // of the last, for people; ""
+    uint32_t aside;                 // files in the folder that were set aside, also before
+    uint64_t aside_bytes;
+    char aside_last[100]; // name of the newest; ""
 };
 void series_health(const struct series *s, struct series_health *ret);
+// What became of a file since the last call (lost_text); false: nothing. One caller.
+bool series_news(struct series *s, char *text, size_t size);
+// A reader has met damage: the files that are open are read through soon. Any thread.
+void series_suspect(struct series *s);
 int series_flush(struct series *s); // blocks until all is durable or was tried in vain; for tests and exit
 
 // --- reading: any thread, one reader a thread; blocks ---

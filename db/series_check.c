@@ -118,8 +118,9 @@ static bool check_file(const char *dir, const struct series_name *name, char *te
     struct series_key *key = NULL;
     uint32_t num = 0;
     if (series_source_open(&c.src, dir, name, &e)) {
-        snprintf(text, size, "%s", e.text);
-        return e.code == -ENOENT; // it went meanwhile
+        bool none = e.code == -ENOENT; // begun just now, or it went meanwhile
+        snprintf(text, size, "%s%s", none ? "ok: " : "", e.text);
+        return none;
     }
     int rc = integrity(&c.src.file, text, size);
     if (!rc) {

@@ -142,7 +142,7 @@ static const char *advice(int err)
     case ENOSPC:
         return "the disk is full; history goes on by itself when there is space";
     case EBADMSG:
-        return "the file is damaged; it is set aside and a new one begun";
+        return "the file is damaged";
     default:
         return db_rc_text(err);
     }
@@ -185,6 +185,15 @@ const void *series_get_part(struct series_file *f, int64_t id, size_t *ret_size)
     return p;
 }
 
+static bool has_log(const char *path)
+{
+    struct stat st;
+    char *wal = xasprintf("%s-wal", path);
+    bool has = stat(wal, &st) == 0 && st.st_size > 0;
+    free(wal);
+    return has;
+}
+
 int series_check_header(const char *path, struct err *e)
 {
     uint8_t h[100];
@@ -197,6 +206,8 @@ int series_check_header(const char *path, struct err *e)
     close(fd);
     if (!plain)
         return err_set(e, -EBADMSG, path, "is not a regular file");
+    if (n == 0 && has_log(path)) // SQLite would delete it
+        return err_set(e, -EBADMSG, path, "is empty, but its log is not: somebody has cut the file short");
     if (n == 0)
         return 0;
     if (n < (ssize_t)sizeof(h) || memcmp(h, "SQLite format 3", 16) != 0)
@@ -269,6 +280,7 @@ int series_file_open(struct series_file *f, const char *dir, const struct series
         int flags = mode == SERIES_READ    ? SQLITE_OPEN_READONLY
                     : mode == SERIES_ALONE ? SQLITE_OPEN_READWRITE
                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+        series_mend_shm(f->path, false);
         rc = sqlite3_open_v2(f->path, &f->c, flags | SQLITE_OPEN_NOMUTEX, vfs);
         if (rc == SQLITE_OK)
             rc = use(f, mode);

@@ -5,7 +5,9 @@
 //
 // A clock that jumps ahead by more than a day must not take the history with it: for an hour then nothing
 // goes because of its age.
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +119,31 @@ static int64_t first_of(struct series *s, const struct series_name *n)
     return at;
 }
 
+// What was set aside: nobody reads it, and it does not go by itself.
+static void count_aside(const struct series *s, struct series_kept *k)
+{
+    static const char word[] = ".db.damaged-";
+    const char *last = "";
+    DIR *d = opendir(s->dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *at = strstr(e->d_name, word);
+        struct stat st;
+        if (!at || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+            continue;
+        k->aside_bytes += (uint64_t)st.st_size;
+        at += sizeof(word) - 1;
+        if (strchr(at, '-')) // its log
+            continue;
+        k->aside++;
+        if (strcmp(at, last) > 0) {
+            snprintf(k->aside_last, sizeof(k->aside_last), "%.99s", e->d_name);
+            last = strstr(k->aside_last, word) ? strstr(k->aside_last, word) + sizeof(word) - 1 : "";
+        }
+    }
+    if (d)
+        closedir(d);
+}
+
 static void take_stock(struct series *s, const struct series_name *list, long n)
 {
     struct series_kept k = {.over = s->kept.over};
@@ -129,6 +156,7 @@ static void take_stock(struct series *s, const struct series_name *list, long n)
         bool known = s->kept.first_ms[t] && strcmp(s->kept.first[t], list[i].text) == 0;
         k.first_ms[t] = known ? s->kept.first_ms[t] : first_of(s, &list[i]);
     }
+    count_aside(s, &k);
     s->kept = k;
 }
 

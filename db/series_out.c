@@ -101,20 +101,31 @@ static int take_up(struct series_out *o)
 }
 
 // Once in a while: what is damaged again at once is no accident, and must not fill the folder.
-static int set_aside(struct series_out *o, const char *why)
+static int set_aside(struct series *s, struct series_out *o, const char *text)
 {
-    char as[512];
+    char as[512], why[sizeof(o->file.fail_text)];
     int64_t now = mono_now().ns;
+    snprintf(why, sizeof(why), "%s", text);
     if (o->aside_ns && now - o->aside_ns < ASIDE_NS) {
         forget_chains(o);
+        snprintf(o->file.fail_text, sizeof(o->file.fail_text), "%.200s: %.100s, again", o->file.name.text,
+                 why);
+        snprintf(o->bad, sizeof(o->bad), "%.190s", why);
         return -EBADMSG;
     }
     o->aside_ns = now;
     char *path = xstrdup(o->file.path);
+    struct series_name name = o->file.name;
+    if (o->file.c) // what its log has stays there, for a look by hand
+        sqlite3_db_config(o->file.c, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     series_file_close(&o->file);
+    o->bad[0] = 0;
     forget_chains(o);
     int rc = series_set_aside(path, as, sizeof(as));
     log_error("series-set-aside", "path=%s as=%s reason=\"%s\"", path, rc ? "" : as, why);
+    if (!rc)
+        series_note(s, name.text, why, as);
+    s->keep_now = true;
     free(path);
     return rc;
 }
@@ -131,6 +142,11 @@ static int on_commit(void *arg, sqlite3 *c, const char *name, int pages)
 static int open_file(struct series *s, struct series_out *o, const struct series_name *name)
 {
     struct err e = {0};
+    int held = series_hold_folder(s, &e);
+    if (held) {
+        snprintf(o->file.fail_text, sizeof(o->file.fail_text), "%s", e.text);
+        return held;
+    }
     for (int again = 0;; again++) {
         int rc = series_file_open(&o->file, s->dir, name, SERIES_WRITE, s->o.vfs, &e);
         if (rc == -EBADMSG)
@@ -140,7 +156,7 @@ static int open_file(struct series *s, struct series_out *o, const struct series
         else
             rc = take_up(o);
         if (rc == -EBADMSG && !again) {
-            rc = set_aside(o, o->file.fail_text[0] ? o->file.fail_text : e.text);
+            rc = set_aside(s, o, o->file.fail_text[0] ? o->file.fail_text : e.text);
             if (!rc)
                 continue;
         }
@@ -151,6 +167,8 @@ static int open_file(struct series *s, struct series_out *o, const struct series
             memcpy(o->file.fail_text, text, sizeof(text));
         } else {
             sqlite3_wal_hook(o->file.c, on_commit, o);
+            series_look_open(s, o->tier, name->text);
+            series_marks_take(o);
         }
         return rc;
     }
@@ -165,15 +183,39 @@ static void look_for_file(struct series *s, struct series_out *o)
         return;
     log_error("series-file-gone", "path=%s text=\"somebody has taken the file away: a new one is begun\"",
               o->file.path);
+    series_note(s, o->file.name.text, "somebody has taken it away", NULL);
     series_file_close(&o->file);
+    o->bad[0] = 0;
     forget_chains(o);
     s->keep_now = true;
+}
+
+static int leave_bad(struct series *s, struct series_out *o)
+{
+    return o->file.c && o->bad[0] ? set_aside(s, o, o->bad) : 0;
+}
+
+void series_out_watch(struct series *s, struct series_out *o)
+{
+    const char *why;
+    look_for_file(s, o);
+    if (!o->file.c)
+        return;
+    series_mend_shm(o->file.path, true);
+    if (!o->bad[0] && !series_look_found(s, o->tier, o->bad, sizeof(o->bad)) &&
+        (why = series_marks_compare(o)) != NULL)
+        snprintf(o->bad, sizeof(o->bad), "%s", why);
+    if (o->bad[0])
+        o->error = leave_bad(s, o);
 }
 
 static int have_file(struct series *s, struct series_out *o, int64_t at_ms)
 {
     struct series_name name;
     look_for_file(s, o);
+    int bad = leave_bad(s, o);
+    if (bad)
+        return bad;
     if (o->file.c && at_ms >= o->file.name.from_ms && at_ms < o->file.name.to_ms)
         return 0;
     series_name_of(o->tier, at_ms, &name);
@@ -393,14 +435,15 @@ int series_out_write(struct series *s, struct series_out *o, const struct series
     int rc = write_all(s, o, m);
     if (rc == -EBADMSG && o->file.c) {
         // Found out only now. A new file is begun; what stood in the old one can perhaps be read by hand.
-        rc = set_aside(o, o->file.fail_text);
+        rc = set_aside(s, o, o->file.fail_text);
         rc = rc ? rc : write_all(s, o, m);
     }
     // A chunk that cannot be written now can be later: the sample is safe.
     if (!rc)
         o->chunk_error = flush_due(o);
     if (!rc && o->chunk_error == -EBADMSG)
-        rc = set_aside(o, o->file.fail_text);
+        rc = set_aside(s, o, o->file.fail_text);
+    series_marks_take(o);
     return o->error = rc;
 }
 
@@ -415,7 +458,7 @@ int series_out_close(struct series *s, struct series_out *o)
     if (!rc)
         rc = trim_head(o);
     if (rc == -EBADMSG)
-        return set_aside(o, o->file.fail_text);
+        return set_aside(s, o, o->file.fail_text);
     series_file_close(&o->file);
     return 0;
 }
@@ -435,7 +478,10 @@ void series_out_idle(struct series_out *o, int64_t now_ns)
     if (!o->file.c || !o->wal_pages || (o->wal_pages < IDLE_PAGES && now_ns - o->checked_ns < IDLE_NS))
         return;
     // What it cannot do now is tried again; commits tell whether writing works.
+    if (series_marks_compare(o) != NULL) // the next sweep tells
+        return;
     (void)sqlite3_wal_checkpoint_v2(o->file.c, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    series_marks_take(o);
     o->wal_pages = 0;
     o->checked_ns = now_ns;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // For db/ only: the telemetry store. File map, writing: series.c (open, series, the copy of a sweep, health),
-// series_writer.c (the thread), series_out.c (a tier's files: commits, chunks), series_tier.c (minute and
-// hour from what was written below), series_keep.c (what goes when). Bytes: series_head.c, series_chunk.c
-// (pure), series_bytes.h. Files: series_file.c (names, schema, keys, statements), series_check.c. Reading:
-// series_source.c (which files), series_block.c (values of a block), series_reader.c (points), series_rate.c
-// (rates of groups, rises), series_scan.c (behind a cursor).
+// series_writer.c (the thread), series_watch.c (what others do to open files), series_out.c (a tier's files:
+// commits, chunks), series_tier.c (minute and hour from what was written below), series_keep.c (what goes
+// when). Bytes: series_head.c, series_chunk.c (pure), series_bytes.h. Files: series_file.c (names, schema,
+// keys, statements), series_check.c. Reading: series_source.c (which files), series_block.c (values of a
+// block), series_reader.c (points), series_rate.c (rates of groups, rises), series_scan.c (behind a cursor).
 //
 // Files: raw-YYYYMMDD.db, min-YYYYMMDD.db, hour-YYYYMM.db (UTC), all of one schema. Sweeps have numbers (seq)
 // that rise in the order of writing, over all raw files, with a gap at each start. Series i is number i % 512
@@ -36,6 +36,7 @@ enum {
     SERIES_ROW_MAX = 16 << 20,  // bytes of a head row or part that are looked at
     SERIES_ID_BLOCK_BITS = 16,  // head.id = seq << 16 | block
 };
+#define SERIES_PAGE 8192                 // bytes
 #define SERIES_APPLICATION_ID 0x77667473 // "wfts"
 #define SERIES_SCHEMA 1
 #define SERIES_POINTS_MAX 200000000ULL // of a query that says nothing
@@ -238,6 +239,12 @@ struct series_block {
     unsigned since_key; // head rows after the last one
     int64_t done_seq;   // chunks of the present file reach to here
 };
+struct series_marks { // a file and its log, as we have left them
+    bool known;
+    int64_t size, wal_size;
+    uint64_t wal_ino;
+    uint8_t head[100], wal_head[32];
+};
 struct series_out { // a tier, as the writer has it
     enum series_tier tier;
     struct series_file file; // c NULL: none is open
@@ -253,6 +260,8 @@ struct series_out { // a tier, as the writer has it
     int wal_pages;
     int64_t checked_ns; // last checkpoint
     int64_t aside_ns;   // when a file was last set aside
+    struct series_marks marks;
+    char bad[200]; // what is known against the file: it is to be set aside; ""
 };
 struct series {
     char *dir;
@@ -277,18 +286,47 @@ struct series {
         int64_t first_ms[SERIES_TIERS];
         char first[SERIES_TIERS][SERIES_NAME_MAX]; // the file that first_ms is of
         bool over;                                 // the limit, with nothing left to go
+        uint32_t aside;                            // files that were set aside, of this and earlier runs
+        uint64_t aside_bytes;
+        char aside_last[100];
     } kept;
     // under mu
     pthread_mutex_t mu;
     pthread_cond_t wake, done;
     struct series_frame *queue, **queue_tail, *spare;
     unsigned queued;
-    bool stop;
+    bool stop, news;
     struct series_health health;
+    struct series_look { // reads open files through; series_watch.c
+        pthread_t thread;
+        pthread_cond_t wake;
+        bool runs, stop, asked;
+        unsigned looks; // so many times
+        sqlite3 *c;     // of the one that is being read
+        char open[SERIES_TIERS][SERIES_NAME_MAX], found[SERIES_TIERS][200];
+        unsigned opened[SERIES_TIERS];
+    } look;
 };
+int series_take_folder(struct series *s,
+                       struct err *e); // series.c: makes it where it is missing, and locks it
+
+// --- series_watch.c: what others do to the files ---
+void series_marks_take(struct series_out *o);
+const char *series_marks_compare(const struct series_out *o); // what somebody has done; NULL: nothing
+// Before anybody looks at a log. ours: by its writer.
+void series_mend_shm(const char *path, bool ours);
+int series_hold_folder(struct series *s, struct err *e); // where it is gone: makes it anew
+// A file was lost; as: where it is now, or NULL.
+void series_note(struct series *s, const char *file, const char *why, const char *as);
+int series_look_start(struct series *s);
+void series_look_stop(struct series *s);
+void series_look_open(struct series *s, enum series_tier t, const char *name); // the writer has begun with it
+bool series_look_found(struct series *s, enum series_tier t, char *text, size_t size); // damage in it; once
+
 // --- series_out.c: a tier's files; writer thread ---
 int series_out_write(struct series *s, struct series_out *o, const struct series_sample *m);
 int series_out_close(struct series *s, struct series_out *o);  // chunks of all, then closes the file
+void series_out_watch(struct series *s, struct series_out *o); // before anything is written
 void series_out_idle(struct series_out *o, int64_t now_ns);    // checkpoint, when there is something
 void series_out_blocks(struct series_out *o, uint32_t blocks); // has at least so many
 void series_out_forget(struct series_out *o);                  // every next head row is a key row

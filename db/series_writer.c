@@ -43,11 +43,16 @@ static void report(struct series *s) // with mu held
     memcpy(h->bytes, s->kept.bytes, sizeof(h->bytes));
     memcpy(h->files, s->kept.files, sizeof(h->files));
     memcpy(h->first_ms, s->kept.first_ms, sizeof(h->first_ms));
+    h->aside = s->kept.aside;
+    h->aside_bytes = s->kept.aside_bytes;
+    memcpy(h->aside_last, s->kept.aside_last, sizeof(h->aside_last));
 }
 
 static void write_frame(struct series *s, const struct series_frame *f)
 {
     int64_t began = mono_now().ns;
+    for (int t = 0; t < SERIES_TIERS; t++)
+        series_out_watch(s, &s->out[t]);
     int rc = series_tier_write(s, SERIES_RAW, &f->s);
     int64_t end = mono_now().ns, took = end - began;
     series_keep(s, f->s.at_ms, end);
