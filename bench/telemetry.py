@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counters: collecting, keeping, asking, shipping and judging, each by a program of its own, without the wire.
+"""Counters: collecting, keeping, asking, shipping and judging, each by a program of its own, without the wire; and weftd itself (loop).
 
     ./dev bench telemetry [--json] [--only detect,congest,...] [--seed N]
 
+loop: a whole weftd on a simulated fabric of 98,304 ports is asked all that the API has while counters are collected: its longest callbacks, by CPU.
 detect: the health rules on labelled traces of 10^6 port-hours: recall of each kind of fault and severity (the worst cell's, as what is missed), good
 cables isolated where isolation may do all, time a port and sweep. out: remote write's requests encoded and their bytes on the wire, sweeps of 10 s of 65,536 ports x 20 counters; a page of /metrics, one shard of 16 of them.
 collect: reading 98,304 ports every 10 s, two MADs each, errors' details each minute, with rates, congestion, health and history; the time that the transport takes itself is left out.
@@ -234,7 +235,7 @@ def loop_run(table, c, p, log):
     loop_row(table, "everything read", since(swept, c.get("/status")["callbacks"]))
 
 
-ROWS = {"loop": loop, "detect": detect, "congest": congest, "out": out, "collect": collect, "store": store, "ask": ask}
+ROWS = {"detect": detect, "congest": congest, "out": out, "collect": collect, "store": store, "ask": ask, "loop": loop}
 
 
 def main():
