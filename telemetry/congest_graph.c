@@ -113,11 +113,11 @@ static void edge_add(struct congest_graph *g, uint32_t from, uint32_t to, const 
     g->v[from].num_edges++;
 }
 
-// Who sends into a switch, and may send on by a port of it.
+// Who sends into a switch, and sends on by a port of it.
 struct feeder {
-    double rate, part; // bytes/s; of these to the port, when they go where everybody's do
+    double part; // bytes/s to the port
     bool waits, unknown;
-    bool alike;  // its use is told, and it is no faster than the port
+    bool alike;  // it is no faster than the port
     double free; // waits_little()
 };
 
@@ -134,14 +134,13 @@ static bool feeder_at(struct congest *c, uint32_t sw, unsigned num, uint32_t to,
     if (in >= c->t->num || num == c->t->port[to].num || !c->t->port[in].up)
         return false;
     const struct congest_track *k = &c->track[in];
-    double used = isnan(k->u) ? 1 - (isnan(k->h) ? 0 : k->h) : k->u,
-           part = congest_rate(c, sw, num, c->t->port[to].num);
-    *ret = (struct feeder){.rate = used * tele_capacity(c->t, in),
+    double part = congest_rate(c, sw, num, c->t->port[to].num),
+           used = isnan(k->u) ? part / tele_capacity(c->t, in) : k->u;
+    *ret = (struct feeder){.part = part,
                            .waits = k->may_hold,
                            .unknown = isnan(k->h),
-                           .free = isnan(k->h) ? 1 : waits_little(c, k->h),
+                           .free = waits_little(c, isnan(k->h) ? 1 - used : k->h),
                            .alike = tele_capacity(c->t, in) <= tele_capacity(c->t, to) * 1.05};
-    ret->part = part;
     return part > 0;
 }
 

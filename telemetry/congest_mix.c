@@ -317,12 +317,11 @@ static double sum_of(const struct congest_mix *m, unsigned num, bool in)
 
 float congest_estimate(struct congest *c, uint32_t slot)
 {
-    uint32_t sw = congest_switch_of(&c->routes, c->t, slot),
-             next = congest_switch_behind(&c->routes, c->t, slot), peer = c->t->port[slot].peer;
-    const struct congest_mix *near = sw == ID_NONE ? NULL : congest_mix(c, sw),
-                             *far = next == ID_NONE || peer >= c->t->num ? NULL : congest_mix(c, next);
-    double most = tele_capacity(c->t, slot), x = near ? sum_of(near, c->t->port[slot].num, false) : 0;
-    if (far)
-        x = fmax(x, sum_of(far, c->t->port[peer].num, true));
-    return near || far ? (float)fmin(1, x / most) : c->guess[slot];
+    uint32_t sw = congest_switch_of(&c->routes, c->t, slot), peer = c->t->port[slot].peer;
+    bool in = sw == ID_NONE; // an adapter's: as it comes in at the other end
+    const struct congest_mix *m = congest_mix(c, in ? congest_switch_behind(&c->routes, c->t, slot) : sw);
+    if (!m || (in && peer >= c->t->num))
+        return c->guess[slot];
+    double x = sum_of(m, in ? c->t->port[peer].num : c->t->port[slot].num, in);
+    return (float)fmin(1, x / tele_capacity(c->t, slot));
 }

@@ -94,7 +94,7 @@ struct congest_turn {
     // they are served in turn; who gets less has no more to send there.
     double of_most;
 };
-// Used share of a port that is not told, by what goes in and out of the switches at its ends.
+// Used share of a port that is not told, by what goes through its switch.
 float congest_estimate(struct congest *c, uint32_t slot);
 void congest_presume(struct congest *c);                                        // sets track[].presumed
 double congest_rate(struct congest *c, uint32_t sw, unsigned in, unsigned out); // bytes/s
