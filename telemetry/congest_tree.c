@@ -372,14 +372,16 @@ static double gain(const struct congest *c, const struct candidate *x, const dou
 }
 
 // What it explains most of is its own; of other waits its share. Bytes/s that were lost so, usual waits
-// included.
-static double take(const struct congest *c, const struct candidate *x, double *left)
+// included; and without these.
+static double take(const struct congest *c, const struct candidate *x, double *left, double *ret_counts)
 {
     double sum = 0;
+    *ret_counts = 0;
     for (uint32_t i = 0; i < x->num; i++) {
         const struct congest_vertex *v = &c->g.v[x->up[i].vertex];
         double *l = &left[x->up[i].vertex], part = x->up[i].share >= MOST ? *l : *l * x->up[i].share;
         sum += v->counts > 0 ? part * v->lost / v->counts : 0;
+        *ret_counts += part;
         *l -= part;
     }
     return sum;
@@ -458,12 +460,12 @@ static struct candidate *best_of(const struct congest *c, struct candidate *x, u
 
 // Waits that nothing explains are worth a line when they are many; a root that was not read is believed when
 // what waits for it is more than bursts here and there.
-static bool worth_showing(const struct congest *c, const struct congest_tree *t)
+static bool worth_showing(const struct congest *c, const struct congest_tree *t, double counts)
 {
-    double least = t->root_read ? c->o.held_on : BELIEVED;
+    double all = tele_capacity(c->t, t->root);
     if (t->kind == CONGEST_UNCLEAR)
         return t->share >= UNCLEAR_FROM;
-    return t->lost_bps >= least * tele_capacity(c->t, t->root);
+    return t->lost_bps >= c->o.held_on * all && (t->root_read || counts >= BELIEVED * all);
 }
 
 uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
@@ -483,8 +485,9 @@ uint32_t congest_trees_make(struct congest *c, struct congest_tree ***ret)
             break;
         struct candidate *second = best_of(c, x, n, left, best);
         best->taken = true;
-        struct congest_tree *t = make_tree(c, best, take(c, best, left), second);
-        if (worth_showing(c, t))
+        double counts, lost = take(c, best, left, &counts);
+        struct congest_tree *t = make_tree(c, best, lost, second);
+        if (worth_showing(c, t, counts))
             tree[num++] = t;
         else
             congest_tree_free(t);
