@@ -488,6 +488,33 @@ static void hold_blind(struct health *h, struct health_link *l, enum health_rule
     }
 }
 
+static void judge_rule(struct health *h, struct health_link *l, unsigned r, bool again)
+{
+    struct health_finding f;
+    f.level = -1;
+    f.bad_at[0] = f.bad_at[1] = INT64_MIN;
+    f.seen_to = h->now;
+    f.severity = ALARM_INFO;
+    f.reason[0] = f.evidence[0] = 0;
+    f.at_once = false;
+    judge(h, l, r, &f);
+    hold_blind(h, l, r, &f);
+    take(h, l, r, again, &f);
+    if (l->verdict[r].level >= 0 && l->verdict[r].untold)
+        tell(h, l, r, NULL);
+}
+
+// Something of the link was told now: what else stands there is to say nothing older.
+static void tell_with_it(struct health *h, struct health_link *l)
+{
+    bool any = false;
+    for (unsigned r = 0; r < HEALTH_RULES; r++)
+        any = any || (l->verdict[r].level >= 0 && l->verdict[r].told == h->now);
+    for (unsigned r = 0; any && r < HEALTH_RULES; r++)
+        if (l->verdict[r].level >= 0 && l->verdict[r].told != h->now)
+            judge_rule(h, l, r, true);
+}
+
 void judge_link(struct health *h, struct health_link *l)
 {
     uint32_t todo = l->awake;
@@ -496,23 +523,12 @@ void judge_link(struct health *h, struct health_link *l)
     bool again = is_due(h, l);
     for (; todo; todo &= todo - 1) {
         unsigned r = (unsigned)__builtin_ctz(todo);
-        struct health_finding f;
-        if (l->verdict[r].level < 0 && idle(h, l, &health_rules[r])) {
+        if (l->verdict[r].level < 0 && idle(h, l, &health_rules[r]))
             l->awake &= ~(1u << r);
-            continue;
-        }
-        f.level = -1;
-        f.bad_at[0] = f.bad_at[1] = INT64_MIN;
-        f.seen_to = h->now;
-        f.severity = ALARM_INFO;
-        f.reason[0] = f.evidence[0] = 0;
-        f.at_once = false;
-        judge(h, l, r, &f);
-        hold_blind(h, l, r, &f);
-        take(h, l, r, again, &f);
-        if (l->verdict[r].level >= 0 && l->verdict[r].untold)
-            tell(h, l, r, NULL);
+        else
+            judge_rule(h, l, r, again);
     }
+    tell_with_it(h, l);
     set_state(h, l);
 }
 

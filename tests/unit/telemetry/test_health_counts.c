@@ -134,7 +134,22 @@ static double number_in(const char *text)
     return strtod(text + strcspn(text, "0123456789"), NULL);
 }
 
-// What is said of one cable is of one moment, and of now: also when it becomes less.
+// What is said of one cable is of one moment.
+BED(numbers_are_of_one_moment, 1, 400000)
+{
+    pass(b, 20 * MIN);
+    for (int i = 0; i < 12; i++) { // L06 with the first, L07 twenty seconds later
+        add(b, 0, TELE_SYMBOL_ERRORS, 5 + (i > 1) * 200);
+        tick(b);
+    }
+    assert_int_equal(stands(b, "L07"), ALARM_CRITICAL);
+    assert_true(number_in(reason(b, "L06")) >= number_in(reason(b, "L07")));
+    for (unsigned i = 1; i < b->num_said; i++) // as far as it was said at all
+        if (strcmp(b->said[i].rule, "L07") == 0)
+            assert_true(b->said[i - 1].at == b->said[i].at || b->said[i + 1].at == b->said[i].at);
+}
+
+// And of now: also when it becomes less.
 BED(numbers_are_of_now, 1, 400000)
 {
     pass(b, 20 * MIN);
@@ -381,6 +396,7 @@ int main(void)
         cmocka_unit_test(every_row_by_the_second),
         cmocka_unit_test(uncorrectable_blocks),
         cmocka_unit_test(three_errors),
+        cmocka_unit_test(numbers_are_of_one_moment),
         cmocka_unit_test(numbers_are_of_now),
         cmocka_unit_test(remote_errors),
         cmocka_unit_test(severity_goes_up_and_down),
