@@ -44,6 +44,7 @@ const struct param history_params[] = {
      .type = PARAM_STR,
      .doc = "one sample a step, the last in it: 10s, 1m, 1h; 0: every sweep kept; when absent, as suits the "
             "time"},
+    {.name = "focus", .type = PARAM_STR, .doc = "with by: only ports with these fields, in the focus language"},
     {.name = "peaks",
      .type = PARAM_BOOL,
      .doc = "also the greatest rise between two sweeps in each step, of the counters that keep it"},
@@ -290,7 +291,8 @@ static void put_group(const struct tele_view *w, struct query *q, struct u64map 
     q->group[slot] = g;
 }
 
-static void take_groups(const struct tele_view *w, struct query *q)
+// focus NULL: of all ports.
+static void take_groups(const struct tele_view *w, struct query *q, struct sieve *focus)
 {
     struct u64map known;
     q->num_slots = w->t->num;
@@ -298,7 +300,8 @@ static void take_groups(const struct tele_view *w, struct query *q)
     memset(q->group, 0xff, q->num_slots * sizeof(*q->group));
     u64map_init(&known, NULL, 64);
     for (uint32_t i = 0; q->num_want == 0 && i < q->num_slots; i++)
-        put_group(w, q, &known, i);
+        if (focus == NULL || tele_focus_has(w, focus, i))
+            put_group(w, q, &known, i);
     for (uint32_t i = 0; i < q->num_want; i++)
         put_group(w, q, &known, tele_slot(w->t, q->want[i].guid, q->want[i].num));
     u64map_done(&known);
@@ -340,9 +343,17 @@ static bool check_size(struct request *r, const struct query *q)
 
 // --- requests ---
 
+// Damage that a reader meets may be of a file that is being written.
+static void suspect(const struct query *q, const struct request *r)
+{
+    if (q->damaged > 0 && r->view->src->series != NULL)
+        series_suspect(r->view->src->series);
+}
+
 static void answer_rows(struct later *l, struct request *r)
 {
     struct query *q = (struct query *)l;
+    suspect(q, r);
     list_answer(r);
     buf_done(&r->out);
     r->out = q->out;
@@ -387,9 +398,16 @@ void get_history(struct request *r)
     if (!history_view(r, &w) || !history_may_ask(r))
         return;
     struct query *q = query_new(r, answer_rows);
-    bool ok = take_times(r, q) && take_by(r, q) && take_counters(r, q) && take_ports(r, &w, q);
+    struct sieve *focus = NULL;
+    bool ok = take_times(r, q) && take_by(r, q) && take_counters(r, q) && take_ports(r, &w, q) &&
+              query_port_focus(r, &focus);
+    if (ok && focus != NULL && (q->by == BY_PORT || q->num_want > 0)) {
+        answer_problem(r, 400, "a focus chooses among all ports: with \"by\", and without \"port\"");
+        ok = false;
+    }
     if (ok && q->by != BY_PORT)
-        take_groups(&w, q);
+        take_groups(&w, q, focus);
+    sieve_free(focus);
     if (ok)
         suit_step(q);
     if (ok && check_size(r, q))
@@ -460,6 +478,7 @@ static void answer_top(struct later *l, struct request *r)
     struct tele_view w;
     if (!tele_view_of(r, &w))
         return;
+    suspect(q, r);
     top_list(r, &w, &q->ask, q->one, q->num_one, q->to * MONO_MS, q->damaged == 0);
     tele_view_done(&w);
 }

@@ -254,6 +254,8 @@ struct db_row {
     bool ok;
     int64_t series, sweeps, left_out;
     double last_commit_seconds, max_commit_seconds, cpu_seconds;
+    int64_t aside, aside_bytes, lost_at;
+    const char *aside_last, *lost;
     struct items tiers;
 };
 #define DB(f) offsetof(struct db_row, f)
@@ -287,6 +289,18 @@ static const struct field db_fields[] = {
      .at = DB(cpu_seconds),
      "processor time of writing",
      .null = true},
+    {.name = "set_aside",
+     .type = FIELD_INT,
+     .at = DB(aside),
+     "files that were damaged and are kept for a look by hand"},
+    {.name = "set_aside_bytes", .type = FIELD_INT, .at = DB(aside_bytes), "their size"},
+    {.name = "set_aside_last", .type = FIELD_STR, .at = DB(aside_last), "the newest of them", .null = true},
+    {.name = "lost",
+     .type = FIELD_STR,
+     .at = DB(lost),
+     "the last file that was damaged or taken away since the start, and what became of it",
+     .null = true},
+    {.name = "lost_at", .type = FIELD_TIME, .at = DB(lost_at), "when that was found", .null = true},
     {.name = "tiers", .type = FIELD_LIST, .at = DB(tiers), "its files", &schema_tier},
     {0},
 };
@@ -339,6 +353,11 @@ static void put_history(struct list *l, const struct api_fabric *f)
                                   .last_commit_seconds = mono_seconds(h.last_commit_ns),
                                   .max_commit_seconds = mono_seconds(h.max_commit_ns),
                                   .cpu_seconds = mono_seconds(h.cpu_ns),
+                                  .aside = h.aside,
+                                  .aside_bytes = (int64_t)h.aside_bytes,
+                                  .aside_last = h.aside_last[0] ? h.aside_last : NULL,
+                                  .lost = h.lost_text[0] ? h.lost_text : NULL,
+                                  .lost_at = h.lost_ns,
                                   .tiers = {tier, SERIES_TIERS}});
 }
 

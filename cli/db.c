@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/quality.h"
 #include "cli/tele.h"
+#include "cli/text.h"
 
 static const struct field db_fields[] = {
     {.key = "fabric", .title = "OF"},
@@ -18,6 +19,8 @@ static const struct field db_fields[] = {
     {.key = "first", .title = "OLDEST", .kind = FIELD_AGE},
     {.key = "text", .title = "WHAT IS WRONG", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "folder", .title = "FOLDER", .flags = FIELD_SHRINK},
+    {.key = "aside", .title = "SET ASIDE", .flags = FIELD_SHRINK | FIELD_BELOW},
+    {.key = "lost", .title = "LOST", .flags = FIELD_SHRINK | FIELD_BELOW},
     {.key = "files", .kind = FIELD_COUNT, .flags = FIELD_WIDE},
     {.key = "last_commit_seconds", .kind = FIELD_SECONDS, .flags = FIELD_WIDE},
     {.key = "max_commit_seconds", .kind = FIELD_SECONDS, .flags = FIELD_WIDE},
@@ -40,6 +43,16 @@ static void db_words(json_t *d)
         const char *at = js_str(t, "first");
         if (at[0] != 0 && (first[0] == 0 || strcmp(at, first) < 0)) // both RFC 3339 in UTC
             first = at;
+    }
+    long long aside = js_int(d, "set_aside");
+    if (aside > 0) {
+        struct buf b = {0};
+        buf_printf(&b, "%lld damaged %s, ", aside, aside == 1 ? "file" : "files");
+        text_bytes(&b, (double)js_int(d, "set_aside_bytes"), "");
+        buf_printf(&b, ", the newest is %s: nothing reads them; delete what nobody wants to look at",
+                   js_str(d, "set_aside_last"));
+        json_object_set_new(d, "aside", json_string(b.data));
+        buf_done(&b);
     }
     json_object_set_new(d, "files", json_integer(files));
     json_object_set_new(d, "first", first[0] ? json_string(first) : json_null());

@@ -301,8 +301,8 @@ struct series {
         pthread_t thread;
         pthread_cond_t wake;
         bool runs, stop, asked;
-        unsigned looks; // so many times
-        sqlite3 *c;     // of the one that is being read
+        int64_t asked_s; // last
+        sqlite3 *c;      // of the one that is being read
         char open[SERIES_TIERS][SERIES_NAME_MAX], found[SERIES_TIERS][200];
         unsigned opened[SERIES_TIERS];
     } look;

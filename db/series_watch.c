@@ -18,6 +18,7 @@
 #include "lib/xalloc.h"
 
 #define LOOK_S 600             // at least, between two looks at the open files
+#define ASKED_S 60             // between two that were asked for
 #define LOOK_BYTES_S (1 << 20) // and so many bytes a second of them all in the long run
 #define LOOK_BYTES (4ll << 30) // larger files are not read through
 #define SHM_UNIT 32768         // of the index of a log
@@ -200,11 +201,19 @@ bool series_look_found(struct series *s, enum series_tier t, char *text, size_t 
     return found;
 }
 
+static int64_t now_s(void)
+{
+    return mono_now().ns / MONO_S;
+}
+
 void series_suspect(struct series *s)
 {
     pthread_mutex_lock(&s->mu);
-    s->look.asked = true;
-    pthread_cond_signal(&s->look.wake);
+    if (s->look.asked_s == 0 || now_s() - s->look.asked_s >= ASKED_S) {
+        s->look.asked = true;
+        s->look.asked_s = now_s();
+        pthread_cond_signal(&s->look.wake);
+    }
     pthread_mutex_unlock(&s->mu);
 }
 
@@ -249,11 +258,6 @@ static void wait_until(struct series *s, int64_t due_s) // with mu held
     s->look.asked = false;
 }
 
-static int64_t now_s(void)
-{
-    return mono_now().ns / MONO_S;
-}
-
 static void *look_main(void *arg)
 {
     struct series *s = arg;
@@ -272,7 +276,6 @@ static void *look_main(void *arg)
             bytes += look_at(s, (enum series_tier)t, name, opened);
             pthread_mutex_lock(&s->mu);
         }
-        s->look.looks++;
         wait = bytes / LOOK_BYTES_S > LOOK_S ? bytes / LOOK_BYTES_S : LOOK_S;
     }
     pthread_mutex_unlock(&s->mu);

@@ -353,8 +353,10 @@ const struct alarm_rule alarm_rules[] = {
      .name = "history-paused",
      .title = "history paused",
      .severity = "major",
-     .raised = "the history of counters, or the database, cannot be written",
-     .cleared = "written again for 20 s",
+     .raised =
+         "the history of counters, or the database, cannot be written; or one of their files was damaged or "
+         "taken away",
+     .cleared = "written again for 20 s; an hour after that was found",
      .advice = "make room in state_dir; collection, alarms and the API go on",
      .source = "weft",
      .clear_after_ns = 20 * MONO_S},

@@ -387,6 +387,28 @@ static void tell_late(struct tele *t)
     alarm_round(t->alarms, t->fabric, "W01");
 }
 
+#define LOST_TOLD (3600 * MONO_S)
+
+// A file that was damaged or taken away is lost: history goes on in a new one, but somebody has to know.
+static void tell_lost(struct tele *t, const struct series_health *h)
+{
+    char text[sizeof(h->lost_text)];
+    if (series_news(t->series, text, sizeof(text)) && t->cb.event != NULL)
+        t->cb.event(t->cb.arg, "history-file-lost", "error", "history", text);
+    if (h->lost_ns == 0 || wall_now_ns() - h->lost_ns > LOST_TOLD)
+        return;
+    alarm_raise(t->alarms, &(struct alarm_report){
+                               .fabric = t->fabric,
+                               .rule = "W02",
+                               .subject = "history-file",
+                               .severity = ALARM_MAJOR,
+                               .place = "weft",
+                               .reason = h->lost_text,
+                               .advice = "find out who or what did it: people, backups, the disk, the "
+                                         "kernel's log; what is set aside is for a look by hand, then "
+                                         "delete it"});
+}
+
 static void tell_history(struct tele *t)
 {
     struct series_health h;
@@ -394,6 +416,7 @@ static void tell_history(struct tele *t)
     if (t->series != NULL) {
         series_health(t->series, &h);
         why = h.status != 0 ? h.text : NULL;
+        tell_lost(t, &h);
     }
     if (why != NULL)
         alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
