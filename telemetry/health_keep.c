@@ -107,7 +107,7 @@ static int64_t get_age(struct in *i)
     return 0;
 }
 
-static int64_t get_time(struct in *i)
+static int64_t get_time_or_never(struct in *i)
 {
     uint64_t v = get(i);
     if (v < 2)
@@ -119,6 +119,13 @@ static int64_t get_time(struct in *i)
     }
     int64_t t = i->then - age;
     return t ? t : -1;
+}
+
+static int64_t get_time(struct in *i)
+{
+    int64_t t = get_time_or_never(i);
+    i->bad |= t == INT64_MIN;
+    return t;
 }
 
 static const uint8_t *get_bytes(struct in *i, size_t n)
@@ -329,7 +336,7 @@ static void take_verdict(struct in *i, struct health_link *l, const char *id)
                                .severity = (uint8_t)get_below(i, ALARM_CRITICAL + 1)};
     v.since = get_time(i);
     for (int k = 0; k < HEALTH_LEVELS; k++)
-        v.bad_at[k] = get_time(i);
+        v.bad_at[k] = get_time_or_never(i);
     v.reason = get_text(i);
     v.evidence = get_text(i);
     json_t *reason = json_string(v.reason ? v.reason : ""),

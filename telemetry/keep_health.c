@@ -9,7 +9,8 @@
 // A file: MAGIC, wall clock (ns), records (health_keep.c), zeros up to eight bytes, how many bytes records
 // have, a hash over all. A file that does not fit is left alone and not used. Made on the loop some ports a
 // turn, written by a worker: about 40 bytes a port, 150 more with FEC, some hundred a link that is noted.
-// 100,000 ports with FEC are 19 MB every 15 min and 3 ms a turn; at the start they take a quarter of a second.
+// 100,000 ports with FEC are 19 MB every 15 min and 3 ms a turn; at the start they take a quarter of a
+// second.
 #include "telemetry/telemetry_priv.h"
 
 #include <errno.h>
