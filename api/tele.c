@@ -410,3 +410,30 @@ bool query_focus_of(struct request *r, const struct sieve_rows *rows, bool (*oth
         sieve_free(s);
     return *ret != NULL;
 }
+
+// --- ports by what does not change with each sweep ---
+
+static const struct field port_fields[] = {SPOT_FIELDS, {0}};
+static const struct schema schema_port_of = {
+    .name = "port_of", "What a focus knows", sizeof(struct spot), port_fields};
+
+static bool named(const void *row, const void *end, const char *word)
+{
+    (void)row;
+    return place_named(end, word);
+}
+
+bool query_port_focus(struct request *r, struct sieve **ret)
+{
+    static const struct sieve_rows rows = {.row = &schema_port_of, .end = &schema_place, .named = named};
+    return query_focus_of(r, &rows, NULL, ret);
+}
+
+bool tele_focus_has(const struct tele_view *w, struct sieve *focus, uint32_t slot)
+{
+    struct place_space end;
+    struct spot spot;
+    spot_fill(w, slot, &spot);
+    place_fill(w->api, w->v->src->name, spot.guid, (unsigned)spot.port, &end);
+    return sieve_has_end(focus, &spot, &end.row);
+}

@@ -113,6 +113,9 @@ bool query_focus(struct request *r, const struct schema *s, const char *names, s
 // The same; a bare name that names nothing is refused, unless other() knows it (NULL is fine).
 bool query_focus_of(struct request *r, const struct sieve_rows *rows, bool (*other)(const char *word),
                     struct sieve **ret);
+// The same of ports, by what is known of them without their counters; focus of such a one.
+bool query_port_focus(struct request *r, struct sieve **ret);
+bool tele_focus_has(const struct tele_view *w, struct sieve *focus, uint32_t slot);
 
 // --- place.c ---
 struct place_row { // what a focus knows of a port, or of a node (port 0)

@@ -371,25 +371,6 @@ void top_list(struct request *r, struct tele_view *w, const struct top_ask *ask,
 
 // --- of which ports ---
 
-static const struct field port_fields[] = {SPOT_FIELDS, {0}};
-static const struct schema schema_port_of = {
-    .name = "top_port", "What a focus knows", sizeof(struct spot), port_fields};
-
-static bool named(const void *row, const void *end, const char *word)
-{
-    (void)row;
-    return place_named(end, word);
-}
-
-static bool is_wanted(struct tele_view *w, struct sieve *focus, uint32_t slot)
-{
-    struct place_space end;
-    struct spot spot;
-    spot_fill(w, slot, &spot);
-    place_fill(w->api, w->v->src->name, spot.guid, (unsigned)spot.port, &end);
-    return sieve_has_end(focus, &spot, &end.row);
-}
-
 static void answer_now(struct request *r, struct tele_view *w, const struct top_ask *ask)
 {
     struct top_one *one = xcalloc(ask->n, sizeof(*one));
@@ -415,7 +396,7 @@ static bool choose(struct slices *s)
     for (; k->i < k->w.slots; k->i++) {
         if (slice_over(s))
             return false;
-        k->wanted[k->i] = is_wanted(&k->w, k->focus, k->i);
+        k->wanted[k->i] = tele_focus_has(&k->w, k->focus, k->i);
     }
     answer_now(s->r, &k->w, &k->ask);
     return true;
@@ -446,14 +427,13 @@ static void top_of(struct request *r, const struct tele_view *w, const struct to
 
 void get_top(struct request *r)
 {
-    static const struct sieve_rows rows = {.row = &schema_port_of, .end = &schema_place, .named = named};
     bool over = query_str(r, "from") != NULL || query_str(r, "to") != NULL;
     struct tele_view w;
     struct top_ask ask = {.n = (uint32_t)query_int(r, "n", 20), .counter = -1};
     struct sieve *focus;
     bool *wanted = NULL;
 
-    if (!tele_view_of(r, &w) || !take_by(r, &ask) || !query_focus_of(r, &rows, NULL, &focus))
+    if (!tele_view_of(r, &w) || !take_by(r, &ask) || !query_port_focus(r, &focus))
         return;
     if (!over && focus != NULL) {
         top_of(r, &w, &ask, focus);
@@ -464,7 +444,7 @@ void get_top(struct request *r)
     } else {
         wanted = focus != NULL ? xcalloc(w.slots + 1ul, sizeof(bool)) : NULL;
         for (uint32_t i = 0; wanted != NULL && i < w.slots; i++)
-            wanted[i] = is_wanted(&w, focus, i);
+            wanted[i] = tele_focus_has(&w, focus, i);
         ask.wanted = wanted;
         history_top(r, &w, &ask);
     }

@@ -351,9 +351,10 @@ const struct command_row command_rows[] = {
      "and json have all of\n"
      "them in any case. Values count on over clears and reboots. HELD: share of time in "
      "which there was data to\n"
-     "send and no way to send it. With --since rates are shown, a line a step; --by takes "
-     "the ports of switches\n"
-     "together (their mean; csv and json also have sum and max).\n" FOCUS_MORE
+     "send and no way to send it. With --since a line a step: rates, of errors "
+     "how many in the step;\n--by takes the ports of switches together, all or those of a FOCUS (rates are "
+     "their mean, "
+     "errors their sum; csv\nand json have sum, mean and max a second).\n" FOCUS_MORE
      "COUNTER: a name of weft counters list. pma: read, or why a port is not (no-answer, ...).\n",
      .fields = SPOT_FIELDS
      " used held errors errors_per_hour rate.COUNTER value.COUNTER xmit_bps rcv_bps rcv_used lost_bps score "
@@ -365,7 +366,7 @@ const struct command_row command_rows[] = {
      "module.tx_high_dbm module.sampled_at module.old",
      .example = "weft counters leaf-su01-rail0/33\nweft counters 'held>5% and rail=3'\n"
                 "weft counters gpu-0001:3 --since 2h --step 1m -o csv\nweft counters --by rail --since 24h "
-                "--step 10m\n"},
+                "--step 10m\nweft counters --by switch rail=3 --since 2h --counter symbol_errors\n"},
     {.name = "counters list",
      .args = "",
      .options = "markdown",

@@ -8,6 +8,7 @@
 #include "cli/focus.h"
 #include "cli/tele.h"
 #include "cli/text.h"
+#include "lib/when.h"
 #include "lib/word.h"
 #include "lib/xalloc.h"
 
@@ -284,28 +285,97 @@ static bool same_row(json_t *a, json_t *b)
     return true;
 }
 
-// A line a time, a column a counter: its rate.
-static json_t *pivot(json_t *items, json_t *names)
+static bool is_counted(json_t *known, const char *counter)
 {
-    json_t *rows = json_array(), *x, *before = NULL, *row = NULL;
+    const char *kind = js_str(known_counter(known, counter), "kind");
+    return strcmp(kind, "error") == 0;
+}
+
+static double seconds_between(json_t *a, json_t *b)
+{
+    int64_t from, to;
+    if (when_parse(js_str(a, "at"), &from) != 0 || when_parse(js_str(b, "at"), &to) != 0)
+        return 0;
+    return (double)(to - from) / 1e9;
+}
+
+// What a counter of a port or group said before, by its key.
+static char *series_key(json_t *x)
+{
+    return xasprintf("%s/%lld/%s/%s", js_str(x, "guid"), js_int(x, "port"), js_str(x, "group"),
+                     js_str(x, "counter"));
+}
+
+// How many in the step that ends with x; NULL: not known. One port's are counted, a group's sum is a rate.
+static json_t *count_in(json_t *before, json_t *x, double step)
+{
+    json_t *v = json_object_get(x, "value"), *sum = json_object_get(x, "sum");
+    double seconds = before != NULL ? seconds_between(before, x) : step;
+    if (json_is_integer(v) && before != NULL && json_is_integer(json_object_get(before, "value")))
+        return json_integer(json_integer_value(v) - js_int(before, "value"));
+    if (json_is_number(sum) && seconds > 0)
+        return json_integer((json_int_t)(json_number_value(sum) * seconds + 0.5));
+    return json_null();
+}
+
+// A line a time, a column a counter: its rate; of errors how many a step. *step: 0, or as asked for; the
+// longest where nobody has said.
+static json_t *pivot(json_t *items, json_t *known, double *step, json_t *names)
+{
+    json_t *rows = json_array(), *last = json_object(), *x, *before = NULL, *row = NULL;
+    double asked = *step;
     size_t i;
     json_array_foreach(items, i, x)
     {
         const char *counter = js_str(x, "counter");
+        bool group = js_str(x, "group")[0] != 0;
         if (before == NULL || !same_row(before, x)) {
             row = json_pack("{s:O}", "at", json_object_get(x, "at"));
-            const char *group = js_str(x, "group");
             json_object_set_new(row, "place",
-                                group[0] ? json_string(group)
-                                         : json_sprintf("%s/%lld", js_str(x, "name"), js_int(x, "port")));
+                                group ? json_string(js_str(x, "group"))
+                                      : json_sprintf("%s/%lld", js_str(x, "name"), js_int(x, "port")));
             json_array_append_new(rows, row);
         }
-        json_t *rate = json_object_get(x, js_str(x, "group")[0] ? "mean" : "rate");
-        json_object_set(row, counter, rate ? rate : json_null());
+        char *key = series_key(x);
+        json_t *prior = json_object_get(last, key), *rate = json_object_get(x, group ? "mean" : "rate");
+        if (asked == 0 && prior != NULL && seconds_between(prior, x) > *step)
+            *step = seconds_between(prior, x);
+        if (is_counted(known, counter))
+            json_object_set_new(row, counter, count_in(prior, x, asked));
+        else
+            json_object_set(row, counter, rate ? rate : json_null());
+        json_object_set(last, key, x);
         json_object_set_new(names, counter, json_true());
+        free(key);
         before = x;
     }
+    json_decref(last);
     return rows;
+}
+
+// "symbol_errors in 1 min", "xmit_data", "xmit_wait (ticks/s)". malloc'd.
+static char *history_title(json_t *known, const char *key, double step)
+{
+    const char *unit = js_str(known_counter(known, key), "unit");
+    struct buf b = {0};
+    buf_puts(&b, key);
+    if (step > 0 && is_counted(known, key)) {
+        buf_puts(&b, " in ");
+        text_age(&b, (int64_t)(step + 0.5));
+    } else if (!is_counted(known, key) && strcmp(unit, "bytes") != 0) {
+        buf_printf(&b, " (%s/s)", unit);
+    }
+    return buf_take(&b);
+}
+
+static double asked_step(struct cli *c)
+{
+    const char *s = args_value(&c->args, "step");
+    long long n;
+    int64_t seconds;
+    if (s != NULL && when_parse_age(s, &seconds) == 0)
+        return (double)seconds;
+    return s != NULL && text_parse_count(s, 0, 1000000000, &n) == 0 ? (double)n : 0;
 }
 
 static bool one_place(json_t *rows)
@@ -329,30 +399,42 @@ static void show_history(struct cli *c, json_t *items, json_t *known)
     json_t *names = json_object(), *v, *rows;
     const char *key;
     size_t n = 2;
+    double step = asked_step(c);
+    char *title[COLUMNS_MAX] = {0};
 
     if (c->out.format != OUT_TABLE) {
         out_list(&c->out, sample_fields, items);
         json_decref(names);
         return;
     }
-    rows = pivot(items, names);
+    rows = pivot(items, known, &step, names);
     if (one_place(rows))
         fields[1].flags |= FIELD_WIDE;
     json_object_foreach(names, key, v)
     {
         bool bytes = strcmp(js_str(known_counter(known, key), "unit"), "bytes") == 0;
-        if (n < COLUMNS_MAX)
-            fields[n++] = (struct field){.key = key, .title = key, .kind = bytes ? FIELD_RATE : FIELD_FIGURE};
+        bool count = is_counted(known, key);
+        if (n >= COLUMNS_MAX)
+            break;
+        title[n] = history_title(known, key, step);
+        fields[n] = (struct field){.key = key,
+                                   .title = title[n],
+                                   .kind = bytes   ? FIELD_RATE
+                                           : count ? FIELD_COUNT
+                                                   : FIELD_FIGURE};
+        n++;
     }
     if (json_array_size(rows) > 0)
         out_list(&c->out, fields, rows);
     else
         cli_fail(CLI_OK, NULL, "nothing is kept of this time");
+    for (size_t i = 0; i < COLUMNS_MAX; i++)
+        free(title[i]);
     json_decref(rows);
     json_decref(names);
 }
 
-static int history(struct cli *c, const char *place, json_t *known)
+static int history(struct cli *c, const char *place, const char *focus, json_t *known)
 {
     static const char *const option[] = {"step", "counter", "by"};
     struct buf path = {0};
@@ -364,6 +446,8 @@ static int history(struct cli *c, const char *place, json_t *known)
     buf_printf(&path, "%s/counters/history", c->fabric);
     if (place != NULL)
         http_query(&path, "port", place);
+    if (focus != NULL)
+        http_query(&path, "focus", focus);
     tele_query_time(c, &path, "since", "from");
     tele_query_time(c, &path, "until", "to");
     for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++)
@@ -465,8 +549,10 @@ int cmd_counters(struct cli *c)
         free(place);
         place = NULL;
     }
-    if (rc == CLI_OK && over && focus != NULL)
-        rc = cli_fail(CLI_USAGE, NULL, "over a time ports are named: NODE/PORT, or taken together with --by");
+    if (rc == CLI_OK && over && focus != NULL && !args_has(&c->args, "by"))
+        rc = cli_fail(
+            CLI_USAGE, NULL,
+            "over a time a FOCUS goes with --by (rail, su, tier, switch); else name a port: NODE/PORT");
     if (rc == CLI_OK && over && place == NULL && !args_has(&c->args, "by"))
         rc = cli_fail(CLI_USAGE, NULL, "which ports? NODE/PORT, or all of them taken together: --by rail");
     if (rc == CLI_OK && args_has(&c->args, "vl")) {
@@ -478,7 +564,7 @@ int cmd_counters(struct cli *c)
     if (rc == CLI_OK)
         rc = cli_list(c, "/api/v1/counters", 0, &known);
     if (rc == CLI_OK)
-        rc = over ? history(c, place, known) : now(c, place, focus, known);
+        rc = over ? history(c, place, focus, known) : now(c, place, focus, known);
     json_decref(known);
     free(place);
     free(focus);

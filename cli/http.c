@@ -171,13 +171,40 @@ static enum cli_exit status_exit(long status)
     return status >= 400 && status < 500 ? CLI_USAGE : CLI_UNREACHABLE;
 }
 
+// weftd speaks to those who ask its API; here a command says the same.
+static void as_commands(const char *text, struct buf *b)
+{
+    static const char *const same[][2] = {{"/api/v1/counters lists all", "weft counters list has all"},
+                                          {"/api/v1/counters", "weft counters list"},
+                                          {"/api/v1/silences lists them", "weft silence lists them"},
+                                          {"/api/v1/alarms lists them", "weft alarm lists them"},
+                                          {"/api/v1/events?kind=", "weft event --kind "}};
+    buf_puts(b, "");
+    while (*text != 0) {
+        size_t i = 0, n = sizeof(same) / sizeof(same[0]);
+        while (i < n && strncmp(text, same[i][0], strlen(same[i][0])) != 0)
+            i++;
+        if (i < n) {
+            buf_puts(b, same[i][1]);
+            text += strlen(same[i][0]);
+        } else {
+            buf_putc(b, *text++);
+        }
+    }
+}
+
 static enum cli_exit refused(const struct http_reply *r, const char *path, struct err *e)
 {
     enum cli_exit x = status_exit(r->status);
     const char *title = json_string_value(json_object_get(r->json, "title"));
     const char *detail = json_string_value(json_object_get(r->json, "detail"));
     const char *text = detail && detail[0] ? detail : title;
+    struct buf b = {0};
 
+    if (text != NULL) {
+        as_commands(text, &b);
+        text = b.data;
+    }
     if (x == CLI_DENIED)
         err_set(e, -EACCES, NULL, "%s: sudo weft ...", text ? text : "not allowed");
     else if (text != NULL)
@@ -185,6 +212,7 @@ static enum cli_exit refused(const struct http_reply *r, const char *path, struc
     else
         err_set(e, -EREMOTEIO, path,
                 "weftd answered %ld without saying why; are weft and weftd of one version?", r->status);
+    buf_done(&b);
     return x;
 }
 

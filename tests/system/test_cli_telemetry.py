@@ -84,10 +84,16 @@ def test_history(d):
     values = [int(s["value"]) for s in samples]
     assert values == sorted(values)
     table = ok(d.weft("counters", f"{LEAF}/33", "--since", "10m"))
-    assert table.splitlines()[0].split() == ["TIME", "xmit_data", "rcv_data", "xmit_wait"]
+    assert table.splitlines()[0].split() == ["TIME", "xmit_data", "rcv_data", "xmit_wait", "(ticks/s)"]
     rails = rows(ok(d.weft("counters", "--by", "rail", "--since", "1m", "--step", "1s", "-o", "csv")))
     assert {r["group"] for r in rails} == {f"rail {n}" for n in range(8)}
     assert d.weft("top", "--by", "xmit", "--since", "10m", "-n", "3").rc == 0
+    some = rows(ok(d.weft("counters", "--by", "switch", "rail=3", "--since", "1m", "--step", "1s", "-o", "csv")))
+    assert {r["group"] for r in some} == {"leaf-su01-rail3"} and {r["ports"] for r in some} <= {str(n) for n in range(65)}
+    r = d.weft("counters", "rail=3", "--since", "1m")
+    assert r.rc == 2 and "a FOCUS goes with --by" in r.err
+    r = d.weft("counters", "--by", "rail", "rail=3 rale", "--since", "1m")
+    assert r.rc == 2 and "no node, host or port is called so" in r.err
 
 
 # --- the bad day ---
@@ -162,6 +168,19 @@ def test_no_false_all_clear(d):
                        (("health", "state=bad"), "it is one of")):
         r = d.weft(*words)
         assert r.rc == 2 and why in r.err and r.out == "", (words, r)
+
+
+def test_errors_over_time(d):
+    """How many there were in each step, of one port and of a switch: their sum."""
+    samples = rows(ok(d.weft("counters", "leaf-su01-rail2/44", "--since", "1m", "--step", "10s", "--counter", "symbol_errors", "-o", "csv")))
+    values = [int(s["value"]) for s in samples]
+    assert len(values) >= 2 and values[-1] > values[0]
+    def counts(*words):
+        table = ok(d.weft("counters", *words, "--since", "2m", "--step", "10s", "--counter", "symbol_errors")).splitlines()
+        assert "symbol_errors in 10 s" in table[0], table
+        return [int(x.replace(",", "")) for x in (line.split()[-1] for line in table[1:]) if x != "-"]
+    assert sum(counts("leaf-su01-rail2/44")) >= values[-1] - values[0]
+    assert sum(counts("--by", "switch", "leaf-su01-rail2")) > 0
 
 
 def test_a_way_over_time(d):
@@ -358,20 +377,21 @@ def test_db(d):
     (("counters", "held>"), "missing"),
     (("counters", f"{LEAF}/33", "--since", "often"), "no time"),
     (("counters", f"{LEAF}/33", "--since", "2h", "--step", "soon"), "must be a time such as"),
-    (("counters", f"{LEAF}/33", "--since", "2h", "--counter", "xmit_dta"), 'did you mean "xmit_data"?'),
+    (("counters", f"{LEAF}/33", "--since", "2h", "--counter", "xmit_dta"), 'did you mean "xmit_data"? weft counters list has all'),
+    (("counters", f"{LEAF}/33", "--since", "2h", "--counter", "zzz"), "weft counters list has all"),
     (("counters", "--since", "2h"), "which ports?"),
     (("counters", "--by", "rack", "--since", "2h"), "one of rail, su, tier, switch"),
     (("counters", LEAF, "--since", "365d", "--step", "1s", "--counter", "all"), "take a longer step"),
-    (("top", "--by", "everything"), "nothing is sorted by"),
+    (("top", "--by", "everything"), "and the counters of weft counters list"),
     (("top", "-n", "100000"), "from 1 to 1000"),
-    (("alarm", "show", "999999"), "no alarm"),
+    (("alarm", "show", "999999"), "(its end is in weft event --kind alarm-cleared)"),
     (("alarm", "show", "x"), "is no id"),
     (("alarm", "ack", "999999"), "no alarm"),
     (("silence", "add", "rial=3", "--for", "2h", "--reason", "x"), 'did you mean "rail"?'),
     (("silence", "add", "--for", "2h", "--reason", "x"), "give a focus"),
     (("silence", "add", "rail=3", "--for", "2h"), "give --reason"),
     (("silence", "add", "rail=3", "--reason", "x"), "until when?"),
-    (("silence", "end", "999999"), "no silence"),
+    (("silence", "end", "999999"), "or never was; weft silence lists them"),
     (("maintenance", "su=99x", "--until", "2001-01-01T00:00:00Z", "--reason", "x"), ""),
     (("isolate", LEAF, "--dry-run"), "which port?"),
     (("isolate", "release", f"{LEAF}/50"), ""),

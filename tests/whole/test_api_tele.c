@@ -566,6 +566,15 @@ static void test_route_past(void **state)
     refused(LIVE "/routes/past?from=fe80::1&to=2", 404, "fe80::1");
     refused(LIVE "/routes/past?from=1&to=2&since=soon", 400, "must be a time");
     refused(LIVE "/routes/past?from=1", 400, "to");
+    refused(LIVE "/counters/history?port=" LEAF "/1&focus=rail%3D0", 400, "with \"by\"");
+    refused(LIVE "/counters/history?by=rail&focus=leaf-nope", 404, "is called so");
+    refused(LIVE "/top?focus=leaf-nope", 404, "is called so");
+    v = get("/counters/history?by=switch&focus=" LEAF "&from=1h&step=10m");
+    assert_true(count(v) > 0);
+    size_t i;
+    json_t *x;
+    json_array_foreach(at(v, "items"), i, x) assert_string_equal(str(x, "group"), LEAF);
+    json_decref(v);
     refused("/fabrics/file/routes/past?from=core-001&to=core-002", 409, "no routes in force");
 }
 
