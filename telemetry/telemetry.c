@@ -101,7 +101,7 @@ void tele_free(struct tele *t)
     devices_free(t->devices);
     tele_modules_free(t->modules);
     free(t->link);
-    free(t->age);
+    tree_ages_done(&t->ages);
     fabric_unref(t->table.fabric);
     fabric_unref(t->known);
     tables_unref(t->tables);

@@ -23,6 +23,7 @@
 #include "telemetry/accum.h"
 #include "telemetry/table_priv.h"
 #include "telemetry/telemetry.h"
+#include "telemetry/tree_age.h"
 
 #define MISSES_SILENT 3 // time-outs in a row after which an agent is asked one MAD a sweep
 #define REFUSED_NS (3600 * MONO_S)
@@ -162,14 +163,8 @@ struct tele {
 
     struct tele_status st;
     uint64_t answers;
-    uint32_t asked;   // requests that the engine has
-    struct tree_age { // of congestion trees: since when they are of their kind
-        uint64_t tree;
-        int64_t since;
-        unsigned sweeps;
-        int kind;
-    } * age;
-    uint32_t num_ages;
+    uint32_t asked;        // requests that the engine has
+    struct tree_ages ages; // of congestion trees
     uint64_t late_seen;
     unsigned late_row, empty_row; // sweeps in a row that began late, that read next to nothing
     unsigned events;              // told in this sweep

@@ -5,11 +5,9 @@
 #include "telemetry/telemetry_priv.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lib/guid.h"
-#include "lib/xalloc.h"
 #include "telemetry/module.h"
 
 #define GROUP_SIZE 48
@@ -263,40 +261,12 @@ static void explain_waits(struct tele *t, const struct congest_tree *c)
     alarm_explain(t->alarms, t->fabric, tree_rule[c->kind].rule, root, "L05", subject);
 }
 
-// Another kind is another fault, which begins then; a tree in its grace is none of another kind.
-static void note_ages(struct tele *t, const struct congest_tree *const *tree, uint32_t n)
-{
-    struct tree_age *age = xcalloc(n + 1ul, sizeof(*age));
-    for (uint32_t i = 0; i < n; i++) {
-        const struct congest_tree *c = tree[i];
-        age[i] = (struct tree_age){c->id, loop_now(t->loop).ns, 1, (int)c->kind};
-        for (uint32_t k = 0; k < t->num_ages; k++) {
-            const struct tree_age *was = &t->age[k];
-            if (was->tree == c->id && was->kind == (int)c->kind)
-                age[i] = (struct tree_age){c->id, was->since, was->sweeps + (c->missed == 0), was->kind};
-        }
-        if (age[i].sweeps == 1 && c->sweeps == 1)
-            age[i].since = c->since;
-    }
-    free(t->age);
-    t->age = age;
-    t->num_ages = n;
-}
-
-static bool is_old_enough(const struct tele *t, const struct congest_tree *c)
-{
-    for (uint32_t i = 0; i < t->num_ages; i++)
-        if (t->age[i].tree == c->id)
-            return t->age[i].sweeps >= tree_rule[c->kind].sweeps &&
-                   loop_now(t->loop).ns - t->age[i].since >= tree_rule[c->kind].ns;
-    return false;
-}
-
 static void tell_tree(struct tele *t, const struct congest_tree *c)
 {
     char reason[300], evidence[400], way[60] = "", who[60];
     struct congest_waits w;
-    if (tree_rule[c->kind].rule == NULL || !is_old_enough(t, c))
+    if (tree_rule[c->kind].rule == NULL ||
+        !tree_ages_are(&t->ages, c, tree_rule[c->kind].sweeps, tree_rule[c->kind].ns, loop_now(t->loop).ns))
         return;
     congest_waits(c, &w);
     if (w.ports > 0)
@@ -327,7 +297,7 @@ static void tell_congestion(struct tele *t)
     static const char *const rules[] = {"C02", "C03", "C04"};
     const struct congest_tree *const *tree;
     uint32_t n = congest_trees(t->congest, &tree);
-    note_ages(t, tree, n);
+    tree_ages_note(&t->ages, tree, n, loop_now(t->loop).ns);
     while (n > 0) // of two trees that explain one wait that counts which loses more
         tell_tree(t, tree[--n]);
     for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
