@@ -365,11 +365,20 @@ static int show_events(struct cli *c, const struct since *s, const struct wanted
     long long most = limit > 0 || bounded ? limit : following ? FOLLOW_LAST : LAST_DEFAULT;
     int rc = s->is_id ? after(c, s->id, most, w, &items) : newest(c, most, w, &items);
 
-    if (rc == CLI_OK && json_array_size(items) == 0 && args_has(&c->args, "kind"))
+    bool none = rc == CLI_OK && json_array_size(items) == 0;
+    char *focus = none && w->focus != NULL ? tele_focus(c) : NULL;
+    if (none && args_has(&c->args, "kind"))
         rc = check_kind(c);
+    if (focus != NULL && !following) {
+        tele_nothing(c, focus, -1, "", "");
+        none = c->out.format == OUT_TABLE;
+    } else {
+        none = false;
+    }
+    free(focus);
     if (rc == CLI_OK && following && w->to_ns == 0)
         rc = show_and_follow(c, items, s, w, limit);
-    else if (rc == CLI_OK)
+    else if (rc == CLI_OK && !none)
         show(c, items);
     json_decref(items);
     return rc;

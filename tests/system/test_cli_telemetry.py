@@ -272,6 +272,7 @@ def test_events(d):
     assert d.weft("counters", f"{LEAF}/33", "--since", shown[11:16]).rc == 0 and d.weft("top", "--since", f"{shown} UTC").rc == 0
     r = d.weft("event", "--kind", "link-remvoed")
     assert r.rc == 0 and 'no event of the kind "link-remvoed" was ever told; those that were: ' in r.err and "alarm-raised" in r.err
+    assert ok(d.weft("event", "kind=foo")) == "nothing matches 'kind=foo'\n"
     for words, text in ((("severity=wrning",), "one of: info"), (("sverity=info",), 'did you mean "severity"?'), (("gpu-0012:77",), "gpu-0012:77"),
                         (("--until", "soon"), "is no time"), (("--since", "12:60"), "is no time")):
         r = d.weft("event", *words)
