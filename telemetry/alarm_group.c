@@ -125,6 +125,7 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
     const struct alarm_rec *first = NULL;
     double lost = 0;
     uint32_t hosts = 0;
+    bool of_host = strncmp(g->group[0], "host ", 5) == 0; // each of its links names the one host
     bool was = g->v.active, news;
 
     for (const struct alarm_rec *r = g->member; r; r = r->member_next) {
@@ -132,7 +133,8 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
         n += own;
         active += own && r->v.active;
         lost += own && r->v.active ? r->v.lost_bps : 0;
-        hosts += own && r->v.active ? r->v.hosts : 0;
+        uint32_t cut = own && r->v.active ? r->v.hosts : 0;
+        hosts = !of_host ? hosts + cut : cut > hosts ? cut : hosts;
         if (r->v.active && r->v.severity > worst)
             worst = r->v.severity;
         if (own && (!first || (r->v.active && !first->v.active) ||

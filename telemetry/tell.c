@@ -163,7 +163,7 @@ void tell_health_raise(void *arg, const char *rule, uint32_t slot, enum alarm_se
 {
     const struct tele *t = arg;
     struct alarm_report r = {.rule = rule, .severity = s, .reason = reason, .evidence = evidence};
-    if (strcmp(rule, "L01") == 0) {
+    if (strcmp(rule, "L01") == 0 && !health_is_back(t->health, slot)) {
         r.lost_bps = rate_of(t, slot);
         r.hosts = health_host_cut(t->health, slot);
     }

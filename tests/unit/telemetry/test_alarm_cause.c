@@ -269,6 +269,28 @@ static void momentary(void **state)
     assert_int_equal(alarms_list(f->a, &list), 0);
 }
 
+// A host that is off is one host, however many links it has.
+static void hosts_of_a_group(void **state)
+{
+    struct fix *f = *state;
+    const struct alarm *list;
+    for (int of_host = 0; of_host < 2; of_host++) {
+        for (int i = 0; i < 3; i++) {
+            char subject[20];
+            snprintf(subject, sizeof(subject), "0x%d/%d", of_host, i);
+            struct alarm_report r = of("L01", subject, ALARM_CRITICAL, 0x5);
+            r.group = of_host ? "host 0x0000000000000006" : "0x0000000000000005";
+            r.hosts = 1;
+            r.lost_bps = 1e9;
+            alarm_raise(f->a, &r);
+        }
+    }
+    assert_int_equal(alarms_list(f->a, &list), 2);
+    assert_int_equal(list[0].hosts, 3);
+    assert_int_equal(list[1].hosts, 1);
+    assert_true(list[1].lost_bps > 2.9e9);
+}
+
 // A group says what is worst of its members now.
 static void group_of_now(void **state)
 {
@@ -315,7 +337,8 @@ static void counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(of_one_cable), T(of_a_flap), T(of_a_node),    T(of_a_tree),
-                                       T(order),        T(momentary), T(group_of_now), T(counts)};
+    const struct CMUnitTest tests[] = {T(of_one_cable),     T(of_a_flap),    T(of_a_node),
+                                       T(of_a_tree),        T(order),        T(momentary),
+                                       T(hosts_of_a_group), T(group_of_now), T(counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
