@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "lib/xalloc.h"
 #include "telemetry/module.h"
 
@@ -338,18 +339,36 @@ static bool is_away(const struct tele *t, uint32_t slot)
     return p->port == ID_NONE && fabric_by_guid(t->table.fabric, p->node_guid) == NULL;
 }
 
-// 1: up, 0: down, -1: nobody knows. Of one end that is away, dead or cut off, the other one says whether
-// anything is at the end of the cable: an agent that does not answer takes no link down.
-static int link_state(const struct tele *t, uint32_t a, uint32_t z)
+// Of an end that is away: whether the other one, which is there, says that something is at the end of the
+// cable.
+static bool is_lit(const struct tele *t, uint32_t there)
 {
+    const struct tele_port *p = &t->table.port[there];
+    return p->port != ID_NONE && p->peer == TELE_SLOT_NONE && p->up;
+}
+
+// Nodes that are away while a link to them is up: their agents are dead, not they.
+static void find_silent(const struct tele *t, struct u64map *ret)
+{
+    u64map_init(ret, NULL, 16);
+    for (uint32_t i = 0; i < t->num_links; i++) {
+        uint32_t a = t->link[i].a, z = t->link[i].z;
+        bool a_away = is_away(t, a), z_away = is_away(t, z);
+        if (a_away != z_away && is_lit(t, a_away ? z : a))
+            u64map_set(ret, t->table.port[a_away ? a : z].node_guid, 1);
+    }
+}
+
+// 1: up, 0: down, -1: nobody knows. An agent that does not answer takes no link down.
+static int link_state(const struct tele *t, const struct u64map *silent, uint32_t a, uint32_t z)
+{
+    uint32_t is;
     const struct tele_port *x = &t->table.port[a], *y = &t->table.port[z];
     bool x_away = is_away(t, a), y_away = is_away(t, z);
     if (x_away && y_away)
-        return -1;
-    if (x_away || y_away) {
-        x = x_away ? y : x;
-        return x->port != ID_NONE && x->peer == TELE_SLOT_NONE && x->up;
-    }
+        return u64map_get(silent, x->node_guid, &is) || u64map_get(silent, y->node_guid, &is) ? -1 : 0;
+    if (x_away || y_away)
+        return is_lit(t, x_away ? z : a);
     return x->port != ID_NONE && x->peer == z && x->up;
 }
 
@@ -361,14 +380,17 @@ static void tell_links(struct tele *t)
         find_links(t);
     for (uint32_t i = 0; i < t->table.num; i++)
         t->meant[i] &= 1;
+    struct u64map silent;
+    find_silent(t, &silent);
     for (uint32_t i = 0; i < t->num_links; i++) {
         uint32_t a = t->link[i].a, z = t->link[i].z;
-        int up = link_state(t, a, z);
+        int up = link_state(t, &silent, a, z);
         health_pair(t->health, a, z);
         if (up >= 0)
             health_link(t->health, a, up, now);
         t->meant[a] = t->meant[z] = 3;
     }
+    u64map_done(&silent);
     for (uint32_t i = 0; i < t->table.num; i++)
         if (t->meant[i] == 1) {
             health_forget(t->health, i);

@@ -798,6 +798,40 @@ static void dead_agents_take_no_link_down(void **state)
     world_down(&w);
 }
 
+// Whom a leaf alone joins to the rest nobody reaches: whether its links are down is known when the leaf is
+// off.
+static void behind_a_dead_leaf(void **state)
+{
+    struct world w = {0};
+    (void)state;
+    w.alarmed = true;
+    world_up(&w, "rail-64", NULL);
+    world_sweeps(&w, 2);
+    const struct node *leaf = world_nth(&w, ROLE_LEAF, 1);
+    uint64_t guid = leaf->guid;
+    unsigned ports = leaf->num_ports;
+    uint32_t host = TELE_SLOT_NONE;
+    for (unsigned i = 1; i <= ports && host == TELE_SLOT_NONE; i++) {
+        uint32_t s = world_slot(&w, guid, i), far = s != TELE_SLOT_NONE ? world_table(&w)->port[s].peer : s;
+        if (far != TELE_SLOT_NONE && !world_table(&w)->port[far].of_switch)
+            host = s;
+    }
+    assert_true(host != TELE_SLOT_NONE);
+    assert_int_equal(sim_node_kill(w.r.sim, guid, true), 0);
+    for (int off = 0; off < 2; off++) {
+        for (unsigned i = 1; i <= ports && off; i++)
+            sim_link_set(w.r.sim, guid, i, false);
+        rig_run(&w.r, 20 * MONO_S);
+        sm_resweep(w.r.sm, "test", false);
+        rig_run(&w.r, 20 * MONO_S);
+        world_fabric(&w);
+        world_sweeps(&w, 6);
+        assert_null(fabric_by_guid(sm_fabric(w.r.sm), guid));
+        assert_int_equal(health_state_at(tele_health(w.tele), world_table(&w), host) == HEALTH_DOWN, off);
+    }
+    world_down(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -821,6 +855,7 @@ int main(void)
         cmocka_unit_test(taken_over),
         cmocka_unit_test(what_is_wrong_becomes_alarms),
         cmocka_unit_test(dead_agents_take_no_link_down),
+        cmocka_unit_test(behind_a_dead_leaf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
