@@ -123,6 +123,11 @@ int main(int argc, char **argv)
     if (fast)
         return speed(fast, 1000, json);
     const char *comma = "";
+    if (!json)
+        printf("right: the root of the first tree is the port that loses most, or one that by itself loses "
+               "%.1f of "
+               "that\n",
+               RUNS_ALSO);
     printf("%s", json ? "[" : "");
     for (unsigned s = 0; s < RUNS_SCENARIOS; s++)
         for (unsigned m = 0; m < (mixed ? 1 : RUNS_MISSING); m++) {

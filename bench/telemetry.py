@@ -10,7 +10,7 @@ cables isolated where isolation may do all, time a port and sweep. out: remote w
 collect: reading 98,304 ports every 10 s, two MADs each, errors' details each minute, with rates, congestion, health and history; the time that the transport takes itself is left out.
 store: bytes, CPU and memory of keeping, time of reading; CPU, files in memory or in the system's cache.
 ask: the ports that stand out.
-congest: roots of congestion on 100 random fabrics of each kind, as the simulation of credits sees them, with 30 % of the counters missing or late.
+congest: roots of congestion on 100 random fabrics of each kind, as the simulation of credits sees them, with 30 % of the counters missing or late. Right is the very port that loses most, or one that by itself loses 0.3 of that; ports named beside it do not count.
 No rival: bars are absolute.
 """
 import argparse

@@ -804,8 +804,9 @@ static void judge(struct run *r, enum runs_scenario s)
     } else {
         r->ret->came_off = n > 0 && kind_fits(s, &root[0]) && root[0].lost_bps >= 0.2 * rate;
         r->ret->want = n ? kind_wanted(&root[0]) : CONGEST_UNCLEAR;
-        for (unsigned i = 0; i < n && best; i++) // of equal ones any
-            r->ret->right |= root[i].lost_bps >= 0.3 * root[0].lost_bps && is_port(r, best->root, &root[i]);
+        for (unsigned i = 0; i < n && best; i++)
+            r->ret->right |=
+                root[i].lost_bps >= RUNS_ALSO * root[0].lost_bps && is_port(r, best->root, &root[i]);
     }
     if (runs_verbose && r->ret->came_off && !r->ret->right)
         show(r, root, n);

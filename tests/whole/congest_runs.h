@@ -30,6 +30,10 @@ enum runs_missing {
 };
 const char *runs_missing_name(enum runs_missing m);
 
+// Where several ports hold others up, each by itself, any of them is right that loses so much of what the one
+// that loses most does. What the tree names beside its root does not count.
+#define RUNS_ALSO 0.3
+
 struct runs_result {
     bool came_off; // the simulation has the root that the scenario is about (or none); else there is no run
     bool named;    // some tree of a kind that is known
