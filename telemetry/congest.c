@@ -4,6 +4,8 @@
 //   congest.c        samples, hysteresis; identity and grace of trees
 //   congest_ways.c   routes: where a switch sends what comes in over a port
 //   congest_guess.c  what cables carry of which neither end was read
+//   congest_mix.c    who sends how much by which port of a switch
+//   congest_presume.c  ports that must wait, although nobody read it
 //   congest_graph.c  who waits for whom: ports, edges, shares; circles
 //   congest_tree.c   roots, kinds, members
 //   congest_show.c   words and levels for people; rails and scalable units

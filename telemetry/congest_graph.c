@@ -14,12 +14,15 @@
 //     through.
 //   - a full one only as far as its bytes come from ports that wait, or may (balance): when one that does not
 //     wait feeds it freely, it holds nobody up. It is busy, which is no fault.
+// … and by how much the waiting one sends there (congest_mix.c): who waits for a port gets as much there as
+// anybody.
+//
 // Ports behind a waiting one together explain no more of its time than they are blocked themselves (union
 // bound); what is left is put on ports that were not read (fit), else it ends at the waiting port itself.
 //
 // A port that was not read fits by what it would explain (fit): of those that wait upstream, the share that
 // leads to it by routes; how much is sent by it; whether it is full, by the far end or by what goes into its
-// switch and must come out (congest_guess.c); and, where routes go on behind it, how much is pressed there.
+// switch and must come out (congest_mix.c); and, where routes go on behind it, how much is pressed there.
 // Then its weight becomes what it was found to explain, and shares are made anew, a few times: expectation
 // and maximisation of a mixture (Dempster, Laird and Rubin, 1977) whose causes are meant to be few, so that
 // one which explains next to nothing is dropped (FEW).

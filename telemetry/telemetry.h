@@ -43,7 +43,8 @@ struct tele_opts {
     const char *no_history; // why there is no history although it is wanted (borrowed); NULL otherwise
     int64_t history_ms;     // series_report.last_ms: time of the newest sweep that history has
     uint32_t part_ports;    // the end of a sweep is cut after so many ports; 0: after 3 ms. For tests
-    struct pool *pool;      // for what is written to dir; NULL: on the loop
+    struct pool *pool;      // for what is written to dir; NULL: on the loop, as congestion's trees then are,
+                            // which else a thread of its own makes
 };
 struct tele_callbacks {
     void *arg;
