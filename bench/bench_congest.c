@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_congest [--runs N] [--seed N] [--scenario N] [--missing N] [--live] [--mixed] [--verbose] [--json],
-// or --speed FABRIC: roots of congestion found on random fabrics, against what the simulation of credits saw.
+// or --speed FABRIC, or --again FILE (lines of scenario, missing, live, seed): roots of congestion found on
+// random fabrics, against what the simulation of credits saw.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
