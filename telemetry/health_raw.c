@@ -220,9 +220,37 @@ static void judge_end(struct health *h, struct health_link *l, enum health_rule_
     snprintf(f->evidence, sizeof(f->evidence), "{\"raw_ber\":%.3e,\"limit\":%.3e}", now, limit);
 }
 
+// It stands: what it is now, and when that is over.
+static void now_text(struct health *h, const struct health_link *l, enum health_rule_index r,
+                     struct health_finding *f)
+{
+    const struct health_rule *rule = &health_rules[r];
+    double worst = NAN;
+    uint32_t at = TELE_SLOT_NONE;
+    char name[160], clean[24];
+    for (int e = 0; e < 2; e++) {
+        double now = l->slot[e] != TELE_SLOT_NONE ? raw_ratio(&h->port[l->slot[e]]) : NAN;
+        if (!isnan(now) && (isnan(worst) || now > worst)) {
+            worst = now;
+            at = l->slot[e];
+        }
+    }
+    if (at == TELE_SLOT_NONE)
+        return;
+    double limit = r == RULE_L08 ? fmax(rule->level[0].limit * (double)l->raw_base, rule->least)
+                                 : rule->level[l->verdict[r].level].limit;
+    health_span(rule->clear_ns, clean, sizeof(clean));
+    snprintf(f->reason, sizeof(f->reason),
+             "raw bit error ratio %.1e at %s; over when it has been below %.1e for %s", worst,
+             health_end_name(h, at, name, sizeof(name)), rule->clear_part * limit, clean);
+    snprintf(f->evidence, sizeof(f->evidence), "{\"raw_ber\":%.3e}", worst);
+}
+
 void raw_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f)
 {
     for (int e = 0; e < 2; e++)
         if (l->slot[e] != TELE_SLOT_NONE)
             judge_end(h, l, r, l->slot[e], f);
+    if (f->level < 0 && l->verdict[r].level >= 0)
+        now_text(h, l, r, f);
 }

@@ -7,7 +7,7 @@
 //   collect.c     a round: one agent is asked for its ports
 //   answers.c     requests and answers on the wire
 //   keep.c        what outlives a restart: accumulators; keep_health.c: what the rules' windows hold
-//   tell.c        what was found becomes alarms
+//   tell.c        what was found becomes alarms; tree_age.c: since when congestion is of its kind
 //   module.c      cables, modules and devices from ibdiagnet's files
 //
 // An agent is what answers at one LID: a switch for all its ports, an adapter for one. A round reads its
