@@ -138,7 +138,7 @@ static bool read_number(const char *s, size_t n, double *ret, bool *percent)
 // "400", "400G", "1..4", "5%..10%", "5..10%"
 static void parse_number(struct value *v)
 {
-    bool percent;
+    bool percent = false;
     const char *dots = strstr(v->text, "..");
     size_t n = strlen(v->text);
 
