@@ -479,8 +479,9 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
         return;
     f->level = 0;
     f->severity = trains || strong >= (uint32_t)rule->level[0].limit ? ALARM_MAJOR : ALARM_MINOR;
-    char ends[80] = "counted by both ends", in[60];
-    drops_text(h, first, last_down, in, sizeof(in));
+    char ends[80] = "counted by both ends", in[60] = "";
+    if (flaps)
+        drops_text(h, first, last_down, in, sizeof(in));
     if (weak)
         snprintf(ends, sizeof(ends), "%u of them counted by one end alone, cause unknown", weak);
     if (flaps)
