@@ -183,6 +183,7 @@ static bool end_step(struct tele *t)
     case END_COUNT:
         return count_links(t);
     case END_TELL:
+        devices_age(t->devices, loop_now(t->loop).ns);
         tell_sweep(t);
         return true;
     case END_FRESH:

@@ -119,6 +119,23 @@ def test_well_again_and_old(run):
     assert "infiniband_switch_fan_rpm{" not in metrics(run)
 
 
+def test_nobody_writes_it_any_more(tmp_path):
+    """What stands says for how long nothing was read; after a day it is over, and that is said."""
+    args = ("--set", "telemetry.interval=1s", "--set", f"telemetry.cable_file={tmp_path}")
+    with Daemon(simulate="rail-64", args=args) as d:
+        d.up()
+        f = Files(str(tmp_path))
+        f.guid = {n["name"]: n["guid"] for n in js(d.weft("node", "-o", "json"))}
+        f.fan = 0
+        f.write(86400 - 25)
+        wait_for(lambda: "L18" in {k[0] for k, a in alarms(d).items() if a["active"]}, "an alarm", 20)
+        a = [a for k, a in alarms(d).items() if k[0] == "L18"][0]
+        wait_for(lambda: "; not read for 16 h" in [a for k, a in alarms(d).items() if k[0] == "L18"][0]["reason"], "its age", 20)
+        event = wait_for(lambda: [e for e in d.get("/events?limit=1000")["items"] if e["kind"] == "cable-file-old"], "it is said", 60)
+        assert len(event) == 1 and "not written for a day" in event[0]["text"]
+        wait_for(lambda: not [1 for x in d.get("/alarms")["items"] if x["id"] == a["id"] and x["active"]], "it is over", 60)
+
+
 def test_played(tmp_path):
     """A simulated fabric measures what it is told to, without a file."""
     with Daemon(simulate="rail-64", args=("--set", "telemetry.interval=1s")) as d:
