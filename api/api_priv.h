@@ -165,8 +165,10 @@ void http_stop(struct listener *l); // closes fd
 // Connections were resumed: libmicrohttpd, which has no descriptor to tell itself with, runs soon.
 void http_kick(struct listener *l);
 const char *http_header(const struct request *r, const char *name);
-#define ANSWER_BLOCK (256u << 10) // of a long answer: what one turn of the loop copies and hands to the system
-// An answer of any size, sent a block a turn; takes text (malloc'd), unless there is no memory for more: NULL.
+#define ANSWER_BLOCK                                                                                         \
+    (256u << 10) // of a long answer: what one turn of the loop copies and hands to the system
+// An answer of any size, sent a block a turn; takes text (malloc'd), unless there is no memory for more:
+// NULL.
 struct MHD_Response *http_response(char *text, size_t n);
 
 // --- auth.c ---
@@ -354,9 +356,10 @@ extern const struct schema schema_drain, schema_drain_body, schema_undrain_body,
     schema_drained, schema_drain_effect;
 extern const struct schema schema_adaptive, schema_adaptive_switch;
 extern const struct schema schema_counter, schema_counters, schema_sample, schema_route_past, schema_top,
-    schema_congestion, schema_device, schema_health, schema_unread, schema_alarm, schema_alarm_detail, schema_ack_body,
-    schema_silence, schema_silence_body, schema_db, schema_db_checked, schema_vl_waits, schema_isolation,
-    schema_isolation_exclusion, schema_isolate_body, schema_isolate_port_body, schema_exclude_body;
+    schema_congestion, schema_device, schema_health, schema_unread, schema_alarm, schema_alarm_detail,
+    schema_ack_body, schema_silence, schema_silence_body, schema_db, schema_db_checked, schema_vl_waits,
+    schema_isolation, schema_isolation_exclusion, schema_isolate_body, schema_isolate_port_body,
+    schema_exclude_body;
 extern const struct param counters_params[], history_params[], route_past_params[], top_params[],
     congestion_params[], device_params[], health_params[], alarm_params[], vl_wait_params[];
 extern const char *const severity_names[], *const node_type_names[], *const node_role_names[];
@@ -411,7 +414,7 @@ struct later { // first member of what a worker is to do for a request
     enum later_lane lane;
     // On the loop before that, a slice a turn until it is true; NULL: nothing to do there.
     bool (*prepare)(struct later *l);
-    void (*work)(struct later *l, struct par *par);     // on a worker; fills err where it fails. NULL: nothing
+    void (*work)(struct later *l, struct par *par); // on a worker; fills err where it fails. NULL: nothing
     void (*answer)(struct later *l, struct request *r); // on the loop, unless it failed
     void (*free)(struct later *l);
     struct err err;

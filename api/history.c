@@ -44,7 +44,9 @@ const struct param history_params[] = {
      .type = PARAM_STR,
      .doc = "one sample a step, the last in it: 10s, 1m, 1h; 0: every sweep kept; when absent, as suits the "
             "time"},
-    {.name = "focus", .type = PARAM_STR, .doc = "with by: only ports with these fields, in the focus language"},
+    {.name = "focus",
+     .type = PARAM_STR,
+     .doc = "with by: only ports with these fields, in the focus language"},
     {.name = "peaks",
      .type = PARAM_BOOL,
      .doc = "also the greatest rise between two sweeps in each step, of the counters that keep it"},

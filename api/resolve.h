@@ -11,8 +11,8 @@ struct place {
     port_id port; // when the text named one; else PORT_NONE
 };
 #define RESOLVE_LID 1 // a number is a LID
-// GUID, GID (an IPv6 address whose lower half is a PortGUID), name, "name[port]". -ENOENT (with likely names), -EEXIST (ambiguous, with candidates), -EINVAL, and
-// *e.
+// GUID, GID (an IPv6 address whose lower half is a PortGUID), name, "name[port]". -ENOENT (with likely
+// names), -EEXIST (ambiguous, with candidates), -EINVAL, and *e.
 int resolve(const struct fabric *f, const char *text, int flags, struct place *ret, struct err *e);
 // The same where a node's GUID means the node, not its only port: elements that fail.
 int resolve_element(const struct fabric *f, const char *text, struct place *ret, struct err *e);

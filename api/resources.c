@@ -139,7 +139,8 @@ const struct resource resource_rows[] = {
      "listHealth", "How links are, the worst first"},
     {GET_("/fabrics/{f}/devices"), ANSWER_LIST, 200, false, device_params, &schema_device, NULL, get_devices,
      "listDevices",
-     "Temperatures, fans and power supplies of devices, as ibdiagnet's file has them; the worst first; 250 an "
+     "Temperatures, fans and power supplies of devices, as ibdiagnet's file has them; the worst first; 250 "
+     "an "
      "answer at most"},
     {GET_("/fabrics/{f}/unread"), ANSWER_LIST, 200, false, NULL, &schema_unread, NULL, get_unread,
      "listUnread", "Devices that do not give their counters, why, and since when"},

@@ -90,7 +90,7 @@ struct ask { // one request
       "every adapter port behaves like a Linux host with IPoIB: joins groups, asks for paths")               \
     X("hosts-off", verb_hosts_off, "", "", "", "hosts ask for nothing any more")                             \
     X("traffic-start", verb_traffic_start, "pattern",                                                        \
-      "hosts receivers load shift fan level window on_seconds off_seconds seed text",                          \
+      "hosts receivers load shift fan level window on_seconds off_seconds seed text",                        \
       "a number is out of range; bursts last a millisecond at least",                                        \
       "hosts send data along the programmed tables, over links with credits: counters move, ports wait "     \
       "where they would; what went on before goes on")                                                       \
@@ -98,13 +98,13 @@ struct ask { // one request
     X("receiver", verb_receiver, "node share", "port", "a share of its link is 0 to 1",                      \
       "the host takes what arrives at this share of its link's rate; 0: not at all, no credits come back")   \
     X("errors", verb_errors, "node port",                                                                    \
-      "symbol ber raw_ber uncorrectable recovery receive remote integrity overrun discard vl15",                                   \
+      "symbol ber raw_ber uncorrectable recovery receive remote integrity overrun discard vl15",             \
       "so many an hour cannot be",                                                                           \
       "errors come by chance, so many an hour on average (0: no more), in what the port receives; "          \
       "retraining is counted by both ends")                                                                  \
-    X("module", verb_module, "node port", "celsius rx_dbm tx_dbm fault",                                     \
-      "-100 to 200 C, -60 to 20 dBm",                                                                        \
-      "the port's transceiver measures this (45 C, 0 dBm, well) from now on; powers are of its second lane, " \
+    X("module", verb_module, "node port", "celsius rx_dbm tx_dbm fault", "-100 to 200 C, -60 to 20 dBm",     \
+      "the port's transceiver measures this (45 C, 0 dBm, well) from now on; powers are of its second "      \
+      "lane, "                                                                                               \
       "its own limits -9 and 4 dBm in, -8 and 4 out")                                                        \
     X("device", verb_device, "node", "celsius failed_fans failed_supplies",                                  \
       "a switch has 8 fans and 2 power supplies, an adapter none",                                           \
@@ -127,6 +127,7 @@ unsigned ask_word(const struct ask *k, const char *name, const char *const *list
 void ask_said(struct ask *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // The words of fields.
-extern const char *const ask_patterns[], *const ask_widths[], *const ask_speeds[], *const ask_states[], *const ask_controls[];
+extern const char *const ask_patterns[], *const ask_widths[], *const ask_speeds[], *const ask_states[],
+                                                                                       *const ask_controls[];
 
 #endif

@@ -37,7 +37,8 @@ struct alarm_look {             // borrowed during the call
     unsigned num_known_sms;
     int db_status; // 0, or why the database cannot be written
     const char *db_text;
-    const char *db_anew; // it was taken away and is written anew, of the last hour: what is to be told; or NULL
+    const char
+        *db_anew;     // it was taken away and is written anew, of the last hour: what is to be told; or NULL
     const char *down; // why there is no manager, or NULL
 };
 

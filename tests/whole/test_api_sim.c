@@ -509,9 +509,12 @@ static void test_sensors(void **state)
     (void)state;
     assert_int_equal(sim_sensed(env.rig.sim), 0);
     act("{\"verb\": \"module\", \"node\": \"" LEAF "[3]\"}", "45 C, 0 dBm received and 0 dBm sent");
-    act("{\"verb\": \"module\", \"node\": \"" LEAF "[4]\", \"fault\": true, \"celsius\": -10.5}", "has failed");
-    act("{\"verb\": \"module\", \"node\": \"gpu-0003 mlx5_3\", \"rx_dbm\": -12.25, \"tx_dbm\": 5}", "-12.25 dBm");
-    act("{\"verb\": \"device\", \"node\": \"" LEAF "\", \"failed_fans\": 8, \"failed_supplies\": 1}", "8 failed fans");
+    act("{\"verb\": \"module\", \"node\": \"" LEAF "[4]\", \"fault\": true, \"celsius\": -10.5}",
+        "has failed");
+    act("{\"verb\": \"module\", \"node\": \"gpu-0003 mlx5_3\", \"rx_dbm\": -12.25, \"tx_dbm\": 5}",
+        "-12.25 dBm");
+    act("{\"verb\": \"device\", \"node\": \"" LEAF "\", \"failed_fans\": 8, \"failed_supplies\": 1}",
+        "8 failed fans");
     act("{\"verb\": \"device\", \"node\": \"gpu-0003 mlx5_3\", \"celsius\": 71}", "71 C");
     assert_int_equal(sim_sensed(env.rig.sim), 5);
     struct tele_modules *m = sensed();
@@ -537,7 +540,8 @@ static void test_sensors(void **state)
     refused("{\"verb\": \"module\", \"node\": \"" LEAF "\"}", 400, "port");
     refused("{\"verb\": \"module\", \"node\": \"" LEAF "[3]\", \"rx_dbm\": -61}", 400, "rx_dbm");
     refused("{\"verb\": \"device\", \"node\": \"" LEAF "\", \"failed_fans\": 9}", 400, "failed_fans");
-    refused("{\"verb\": \"device\", \"node\": \"gpu-0003 mlx5_3\", \"failed_fans\": 1}", 409, "an adapter none");
+    refused("{\"verb\": \"device\", \"node\": \"gpu-0003 mlx5_3\", \"failed_fans\": 1}", 409,
+            "an adapter none");
 }
 
 // A fabric that is not simulated, and one action as an event.
@@ -580,12 +584,18 @@ static void test_every_verb_was_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_links),     cmocka_unit_test(test_cables),
-        cmocka_unit_test(test_nodes),     cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_identity),  cmocka_unit_test(test_keys_and_settings),
-        cmocka_unit_test(test_traps),     cmocka_unit_test(test_managers),
-        cmocka_unit_test(test_traffic),   cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_sensors),   cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_cables),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_keys_and_settings),
+        cmocka_unit_test(test_traps),
+        cmocka_unit_test(test_managers),
+        cmocka_unit_test(test_traffic),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_sensors),
+        cmocka_unit_test(test_elsewhere),
         cmocka_unit_test(test_every_verb_was_used),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
