@@ -65,7 +65,10 @@ static void find_dests(struct congest *c)
         double rate = rate_of(c, i, &told);
         if (isnan(rate) || rate < LITTLE * tele_capacity(c->t, i))
             continue;
-        const struct port *p = &f->port[f->port[c->t->port[i].port].peer.i];
+        port_id far = f->port[c->t->port[i].port].peer;
+        if (!port_valid(far)) // up, and what is behind it does not say who it is
+            continue;
+        const struct port *p = fabric_port(f, far);
         unsigned lids = p->a.lid ? 1U << (p->a.lmc & 7) : 0;
         for (unsigned k = 0; k < lids && p->a.lid + k < c->routes.tables->lids; k++) {
             if (m->num_dests == cap)

@@ -98,8 +98,36 @@ static void cut_off(void **state)
     world_down(&w);
 }
 
+// A host that is silent behind a cable that is up: the leaf's port goes on counting, and has nobody behind
+// it.
+static void silent_behind_what_sends(void **state)
+{
+    struct world w = {0};
+    (void)state;
+    world_up(&w, "rail-16", NULL);
+    const struct node *host = world_nth(&w, ROLE_HOST, 3);
+    const struct port *leaf = fabric_port(sm_fabric(w.r.sm), sm_fabric(w.r.sm)->port[host->first_port].peer);
+    uint64_t of = fabric_node(sm_fabric(w.r.sm), leaf->node)->guid;
+    unsigned num = leaf->num;
+    world_sweeps(&w, 2);
+    sim_node_kill(w.r.sim, host->guid, true);
+    sm_resweep(w.r.sm, "operator", false);
+    rig_sweeps(&w.r, 1, 60);
+    world_fabric(&w);
+    for (unsigned i = 0; i < 4; i++) {
+        world_add(&w, of, num, SIM_XMIT_DATA, 40000000000);
+        world_add(&w, of, num, SIM_XMIT_WAIT, 4000000000);
+        world_sweeps(&w, 1);
+    }
+    uint32_t slot = world_slot(&w, of, num);
+    assert_true(world_table(&w)->port[slot].up && world_table(&w)->port[slot].peer == TELE_SLOT_NONE);
+    assert_int_equal(world_table(&w)->port[slot].unread, TELE_READ);
+    world_down(&w);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(at_random), cmocka_unit_test(cut_off)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(at_random), cmocka_unit_test(cut_off),
+                                       cmocka_unit_test(silent_behind_what_sends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
