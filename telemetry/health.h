@@ -17,11 +17,11 @@
 // no link here. Errors that are counted while a link goes down, is down or trains are the down's and no
 // errors of their own.
 //
-//     health.c         feeding, links, states        health_series.c  what was counted when
+//     health.c         feeding, links                health_series.c  what was counted when
 //     health_rules.c   limits                        health_down.c    downs of both ends, flaps, reboots
 //     health_judge.c   rules, verdicts               health_raw.c     bit errors before FEC
 //     health_module.c  modules: temperature, light   health_keep.c    what outlives a restart
-//     health_slow.c    width and speed
+//     health_slow.c    width and speed               health_view.c    states, words, counts
 //
 // Loop thread; a feed costs below 1 us a port and counter that has moved.
 #ifndef WEFT_TELEMETRY_HEALTH_H

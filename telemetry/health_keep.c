@@ -17,7 +17,6 @@
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
 
-#define HOLE (2 * HEALTH_MIN)
 #define TEXT_MAX 400
 #define AGE_MAX (1LL << 61)
 #define ENTRIES_MAX 256
@@ -169,7 +168,7 @@ static char *get_text(struct in *i)
 
 static int64_t unit_of(int64_t t)
 {
-    return t / HOLE - (t % HOLE < 0);
+    return t / HEALTH_HOLE - (t % HEALTH_HOLE < 0);
 }
 
 static void put_port(struct out *o, const struct tele_port *tp, const struct health_port *p)

@@ -7,6 +7,7 @@
 
 #define HEALTH_S MONO_S
 #define HEALTH_MIN (60 * MONO_S)
+#define HEALTH_HOLE (2 * HEALTH_MIN) // the unit of holes in what is known of a port
 #define HEALTH_HOUR (3600 * MONO_S)
 
 #define HEALTH_QUARTERS 96 // of an hour, in a day
@@ -267,6 +268,9 @@ void down_resolve(struct health *h, struct health_link *l); // after each feed
 bool down_training(const struct health *h, uint32_t slot, int64_t t0, int64_t t1);
 void down_judge(struct health *h, struct health_link *l, enum health_rule_index r, struct health_finding *f);
 void flap_judge(struct health *h, struct health_link *l, struct health_finding *f);
+
+// health.c: a counter that says how the link is counts no further
+bool health_is_blind(const struct tele_table *t, uint32_t slot);
 
 // health_raw.c
 // full: the counter has reached its maximum, so there may have been more.
