@@ -153,8 +153,9 @@ static const json_t *schema_of(const json_t *op, const char *status)
 // Nothing collects counters here: tests/whole/test_api_tele.c looks at these.
 static bool of_telemetry(const char *path)
 {
-    static const char *const part[] = {"{f}/counters", "{f}/top", "{f}/congestion", "{f}/health",
-                                       "{f}/unread",   "/alarms", "/silences",      "/isolations"};
+    static const char *const part[] = {"{f}/counters", "{f}/top",         "{f}/congestion", "{f}/health",
+                                       "{f}/unread",   "{f}/routes/past", "{f}/devices",    "/alarms",
+                                       "/silences",    "/isolations"};
     for (size_t i = 0; i < sizeof(part) / sizeof(part[0]); i++)
         if (strstr(path, part[i]) != NULL)
             return true;
