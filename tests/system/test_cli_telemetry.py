@@ -354,10 +354,10 @@ def test_links_down(d):
 
 
 def test_dead_agent(d):
+    wait_for(lambda: telemetry(d)["unread"] == 0, "what came back before is read")
     ok(d.weft("sim", "node", "kill", "gpu-0020:5"))
     wait_for(lambda: telemetry(d)["unread"] == 1, "it is missed")
-    out = d.weft("status").out
-    assert "1 not answering (weft counters 'pma!=read')" in out
+    wait_for(lambda: "1 not answering (weft counters 'pma!=read')" in d.weft("status").out, "the status says so")
 
     def listed():
         return [(p["name"], p["pma"]) for p in rows(ok(d.weft("counters", "pma!=read", "-o", "csv")))]
