@@ -443,7 +443,7 @@ def test_absurd_questions_of_groups(idle, query, said):
 @pytest.mark.parametrize("words, said", [
     (("--since", "9999-01-01T00:00:00Z"), "is no time"), (("--since", "-2h"), "is no time"), (("--since", "2h", "--until", "3h"), '"from" is not before "to"'),
     (("--since", "2h", "--step", "-5s"), "must be a time such as"), (("--since", "366d", "--step", "1s"), LARGE), (("--since", "99999999999999d"), "is no time"),
-    (("--since", "100000d"), None), (("--since", "2h", "--step", "0"), None),
+    (("--since", "100000d"), "is no time"), (("--since", "36500d"), None), (("--since", "2h", "--step", "0"), None),
 ])
 def test_absurd_questions_at_the_command_line(idle, words, said):
     r = idle.weft("counters", a_port(idle), *words)
