@@ -282,7 +282,8 @@ static void put_group(const struct tele_view *w, struct query *q, struct u64map 
 {
     uint64_t key;
     uint32_t g;
-    if (!group_key(w, q->by, slot, &key))
+    if (slot >= q->num_slots ||
+        !group_key(w, q->by, slot, &key)) // a port of a node that is away may have none
         return;
     if (!u64map_get(known, key, &g)) {
         g = q->num_groups;

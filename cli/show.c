@@ -237,7 +237,9 @@ static json_t *ends_of(json_t *by, json_t *item)
         size_t n = called_split_port(word, &port);
         if (n > 0 && json_object_get(by, word) == NULL)
             word[n] = 0;
-        json_array_append_new(ends, end_of(by, word, word, n > 0 ? json_integer(port) : NULL));
+        json_t *num = n > 0 ? json_integer(port) : NULL;
+        json_array_append_new(ends, end_of(by, word, word, num));
+        json_decref(num);
         free(word);
         p += gap != NULL ? (size_t)(gap - p) + 3 : strlen(p);
     }

@@ -373,8 +373,10 @@ static int read_one(struct module_reading *r, const char *path, struct err *e)
 {
     struct buf b = {0};
     int rc = buf_read_file(&b, path, MAX_FILE);
-    if (rc != 0)
+    if (rc != 0) {
+        buf_done(&b);
         return err_set(e, rc, path, "cannot be read (%s)", strerror(-rc));
+    }
     r->taken_ns = tele_modules_written(path);
     if (r->taken_ns < 0) // it was there a moment ago
         r->taken_ns = 0;

@@ -749,6 +749,9 @@ static void test_away(void **state)
     assert_int_equal(num(at(v, "meant"), "cas"), num(v, "cas"));
     json_decref(v);
     json_decref(get("/counters/history?port=spine-02/1&counter=xmit_data&from=1h")); // 200, as before
+    v = get("/counters/history?port=spine-02/200&by=switch&counter=xmit_data&from=1m&step=10s");
+    assert_int_equal(count(v), 0); // it never had such a port
+    json_decref(v);
     refused(LIVE "/counters/history?port=spine-0/1", 404, "spine-0");
     sim_node_kill(env.rig.sim, guid, false);
     sweep_anew();
