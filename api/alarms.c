@@ -539,27 +539,37 @@ static const struct field silence_body_fields[] = {
 const struct schema schema_silence_body = {
     .name = "silence_asked", "Alarms to be silent", 1, silence_body_fields, true};
 
+// The name of the node of which "guid=0x…" at p tells; "": p says nothing of the kind, or nobody is called
+// so.
+static const char *named_at(struct api *a, const char *p)
+{
+    static const char key[] = "guid=";
+    char guid[GUID_STR_SIZE];
+    uint64_t v;
+    const char *name = "";
+    if (strncmp(p, key, sizeof(key) - 1) != 0)
+        return "";
+    snprintf(guid, sizeof(guid), "%.18s", p + sizeof(key) - 1);
+    if (strlen(guid) == 18 && guid_parse(guid, &v) == 0)
+        for (unsigned i = 0; i < a->c.num_fabrics && name[0] == 0; i++)
+            name = view_node_name(&a->view[i], v);
+    return name;
+}
+
 // "guid=0x… port=3" becomes "leaf-1/3". malloc'd.
 static char *with_names(struct api *a, const char *focus)
 {
-    static const char key[] = "guid=0x";
     struct buf b = {0};
     buf_puts(&b, "");
     for (const char *p = focus; *p != 0;) {
-        char guid[GUID_STR_SIZE];
-        uint64_t v;
         unsigned port;
         int n = 0;
-        snprintf(guid, sizeof(guid), "%.18s", p + 5);
-        const char *name = "";
-        if (strncmp(p, key, sizeof(key) - 1) == 0 && strlen(guid) == 18 && guid_parse(guid, &v) == 0)
-            for (unsigned i = 0; i < a->c.num_fabrics && name[0] == 0; i++)
-                name = view_node_name(&a->view[i], v);
+        const char *name = named_at(a, p);
         if (name[0] == 0) {
             buf_putc(&b, *p++);
             continue;
         }
-        p += 5 + 18;
+        p += strlen("guid=0x0123456789abcdef");
         buf_puts(&b, name);
         if (sscanf(p, " port=%3u%n", &port, &n) == 1 && n > 0)
             buf_printf(&b, "/%u", port);
