@@ -773,6 +773,8 @@ void post_silence(struct request *r)
         answer_problem(r, 400, "%s: %s", e.where, e.text);
         return;
     }
+    if (!later_room(r, LATER_SLICES)) // before it is there: whoever tries again would have two
+        return;
     uint64_t id = alarm_silence_add(all, &s, &e);
     if (id == 0) {
         answer_problem(r, 400, "%s%s%s", e.where, e.where[0] ? ": " : "", e.text);

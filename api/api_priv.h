@@ -23,15 +23,18 @@
 //     stream.c     server-sent events
 //     tele.c       what handlers about counters share
 //     counters.c   of ports, now; top.c: those that stand out; history*.c: before; vl_wait.c: by lane
+//     route_past.c what the links of a path did; devices.c: fans, power supplies, ASICs
 //     congestion.c health.c, alarms.c, isolation.c
 //     telemetry.c  at a glance, and the files of history
 //     sieve.c      the focus language on rows; place.c: on ports, for silences
-//     later.c      answers that a worker makes
+//     later.c      answers that are suspended until a worker, or the loop in turns, has made them
+//     slices.c     long lists, some rows a turn; export.c: a fabric in another program's form
 //     metrics.c    /metrics; metrics_render.c, metrics_own.c: what is on it; metrics_page.c: its text
 //
-// A request (struct request) belongs to its connection and dies with it; handlers run to their end within
-// one callback and borrow everything from the snapshot of that moment. Streams and jobs outlive a request:
-// they hold references of their own. All of it is the loop thread's; only jobs.c runs code on a worker.
+// A request (struct request) belongs to its connection and dies with it. Short answers are made within one
+// callback and borrow everything from the snapshot of that moment; long ones (slices.c, later.c) look it up
+// anew each turn. Streams and jobs outlive a request: they hold references of their own. All of it is the
+// loop thread's, but for what jobs.c and later.c give to a worker.
 #ifndef WEFT_API_API_PRIV_H
 #define WEFT_API_API_PRIV_H
 

@@ -389,7 +389,6 @@ static bool tree_wanted(struct tele_view *w, struct sieve *focus, const struct t
     const struct member_row *m = row->members.item;
     if (focus == NULL || spot_wanted(w, focus, row->root))
         return true;
-    // What the focus knows of a port stands at the beginning of both.
     for (size_t i = 0; i < row->members.n; i++)
         if (spot_wanted(w, focus, &m[i].spot))
             return true;
@@ -441,8 +440,10 @@ static void answer_congestion(struct request *r, struct tele_view *w, struct sie
     struct tree_space *space = xcalloc(n + 1, sizeof(*space));
     for (uint32_t i = 0; i < n && kept < TREES_MAX; i++, num++) {
         fill_tree(w, tree[i], &row[kept], &space[i], members < MEMBERS_MAX ? members : MEMBERS_MAX);
+        if (!tree_wanted(w, focus, &row[kept]))
+            continue;
         members -= (uint32_t)row[kept].members.n;
-        kept += tree_wanted(w, focus, &row[kept]);
+        kept++;
     }
     alarms_first(row, kept);
     uint32_t rails = congest_sums_by_rail(sums, &rail), sus = congest_sums_by_su(sums, &su);

@@ -78,7 +78,7 @@ static void query_free(struct later *l)
 int64_t history_step(int64_t range_ms, int64_t most)
 {
     static const int64_t steps[] = {60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400};
-    if (range_ms / SWEEP_MS <= most)
+    if (range_ms / HISTORY_SWEEP_MS <= most)
         return 0;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
         if (range_ms / (steps[i] * 1000) <= most)
@@ -131,7 +131,7 @@ static void suit_step(struct query *q)
         return;
     q->step = history_step(q->to - q->from, most < STEPS_MOST ? most : STEPS_MOST);
     if (q->by != BY_PORT && q->step <= 0)
-        q->step = SWEEP_MS;
+        q->step = HISTORY_SWEEP_MS;
 }
 
 static void add_counter(struct query *q, int c)
@@ -237,7 +237,7 @@ static bool take_by(struct request *r, struct query *q)
         if (strcmp(by_names[i], by) == 0)
             q->by = (enum by)i;
     if (q->by != BY_PORT && q->step <= 0)
-        q->step = SWEEP_MS;
+        q->step = HISTORY_SWEEP_MS;
     return true;
 }
 
@@ -316,7 +316,7 @@ static bool check_size(struct request *r, const struct query *q)
     uint64_t of = (uint64_t)(q->by == BY_PORT ? q->num_want : q->num_groups) * q->num_counters;
     uint64_t rows = of * (uint64_t)query_steps(q, q->step);
     uint64_t ports = q->num_want > 0 ? q->num_want : q->num_slots;
-    int64_t kept = q->step >= 3600000 ? 3600000 : q->step >= 60000 ? 60000 : SWEEP_MS;
+    int64_t kept = q->step >= 3600000 ? 3600000 : q->step >= 60000 ? 60000 : HISTORY_SWEEP_MS;
     uint64_t touched = ports * (uint64_t)((q->to - q->from) / kept + 1);
     char text[32], least[32];
     int64_t most = of > 0 ? HISTORY_ROWS / (int64_t)of : HISTORY_ROWS;
@@ -504,7 +504,7 @@ void history_top(struct request *r, struct tele_view *w, const struct top_ask *a
     top_columns(q);
     q->num_slots = w->t->num;
     q->step = (q->to - q->from) / TOP_STEPS;
-    q->step = q->step < SWEEP_MS ? SWEEP_MS : q->step;
+    q->step = q->step < HISTORY_SWEEP_MS ? HISTORY_SWEEP_MS : q->step;
     q->factor = xcalloc(q->num_slots + 1, sizeof(double));
     q->one = xcalloc(ask->n, sizeof(*q->one));
     for (uint32_t i = 0; ok && i < q->num_slots; i++)

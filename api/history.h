@@ -16,6 +16,8 @@ int64_t history_step(int64_t range_ms, int64_t most);
 // Whether there is a history, and room for one more question; false with an answer.
 bool history_may_ask(struct request *r);
 
+#define HISTORY_SWEEP_MS 10000 // what is taken for the time between sweeps where it is to be guessed
+
 // Rows that an answer may have.
 #define HISTORY_ROWS 20000
 

@@ -7,8 +7,6 @@
 #include "api/history.h"
 #include "telemetry/counters.h"
 
-#define SWEEP_MS 10000 // what is taken for the time between sweeps where it is to be guessed
-
 enum by {
     BY_RAIL,
     BY_SU,
@@ -66,7 +64,7 @@ struct query {
 
 static inline int64_t query_steps(const struct query *q, int64_t step)
 {
-    int64_t each = step > 0 ? step : SWEEP_MS;
+    int64_t each = step > 0 ? step : HISTORY_SWEEP_MS;
     return (q->to - q->from + each - 1) / each + 1;
 }
 void history_read(struct later *l, struct par *par); // a worker: reads, and writes the answer

@@ -94,7 +94,7 @@ static uint32_t *find_series(struct query *q, struct series_reader *reader, uint
 // So that there is a rate at `from` too.
 static int64_t from_before(const struct query *q)
 {
-    return q->from - (q->step > 0 ? q->step : 3 * SWEEP_MS);
+    return q->from - (q->step > 0 ? q->step : 3 * HISTORY_SWEEP_MS);
 }
 
 static const struct port_want *want_of(const struct query *q, uint32_t series)

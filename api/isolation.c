@@ -323,7 +323,7 @@ static bool take_until(struct request *r, int64_t *ret)
     else if (span[0] != 0 && when_parse_age(span, &seconds) == 0 &&
              when_after(wall_now_ns(), seconds, ret) == 0)
         return true;
-    else if (until[0] != 0 && when_parse(until, ret) == 0)
+    else if (until[0] != 0 && when_read(until, wall_now_ns(), true, ret) == 0)
         return true;
     else
         answer_problem(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers that take longer than the loop may: the connection is suspended while a worker makes the answer,
-// and goes on when it is there. Each lane runs a few at once, so that sweeps find a worker; others wait in
-// order.
+// Answers that take longer than the loop may: the connection is suspended while the loop in turns, a worker,
+// or one after the other makes the answer, and goes on when it is there. Each lane runs a few at once, so
+// that sweeps find a worker; others wait in order.
 #include <errno.h>
 #include <string.h>
 

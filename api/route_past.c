@@ -40,6 +40,7 @@ struct side { // a port of the path
     bool known;
     uint32_t series;
     int64_t first, last, last_data, held_at; // ms
+    uint32_t samples;
     uint64_t have, before[TELE_COUNTERS], rise[TELE_COUNTERS];
     double held_most;
 };
@@ -47,8 +48,7 @@ struct side { // a port of the path
 struct past {
     struct later later;
     char *dir;
-    int64_t from, to, step, changed_at, now;
-    uint64_t generation;
+    int64_t from, to, step, changed_at;
     struct side a, z; // ends of the path
     uint16_t lid;
     bool reached;
@@ -88,6 +88,7 @@ static bool take_sample(void *arg, const struct series_point *x)
             s->before[c] = v;
         }
         s->have |= x->have;
+        s->samples++;
         s->first = s->first ? s->first : x->at_ms;
         s->last = x->at_ms;
     }
@@ -114,6 +115,11 @@ static void read_past(struct later *l, struct par *par)
             series[n++] = s->series;
     }
     qsort(series, n, sizeof(*series), by_number);
+    uint32_t once = 0; // a path that goes in a circle has a port several times
+    for (uint32_t i = 0; i < n; i++)
+        if (once == 0 || series[once - 1] != series[i])
+            series[once++] = series[i];
+    n = once;
     struct series_query q = {.series = series,
                              .num = n,
                              .columns =
@@ -289,9 +295,13 @@ static void fill_errors(const struct side *out, const struct side *in, struct pa
     }
 }
 
+// Up to three sweeps, or steps, are no gap.
 static bool covers(const struct past *p, const struct side *s)
 {
-    int64_t gap = (p->step > 0 ? p->step : 10000) * 3;
+    int64_t every = s->samples > 1 ? (s->last - s->first) / (s->samples - 1) : 0;
+    int64_t gap = 3 * (every > p->step ? every : p->step);
+    if (gap < 3 * HISTORY_SWEEP_MS)
+        gap = 3 * HISTORY_SWEEP_MS;
     return s->known && s->first > 0 && s->first <= p->from + gap && s->last >= p->to - gap;
 }
 
@@ -361,7 +371,9 @@ static void say_what_stands_out(struct buf *b, const struct past *p, const struc
         if (stands_out(&row[i]))
             say_of_link(b, &row[i]);
     }
-    if (b->len == 0 && p->links > 0)
+    if (p->links == 0)
+        buf_puts(b, "the path has no cable");
+    else if (b->len == 0)
         buf_puts(b, gaps < p->links ? "no link of this path went down, had errors, threw packets away or had "
                                       "to wait for long"
                                     : "nothing is known against a link of this path");
@@ -380,6 +392,8 @@ static void answer_past(struct later *l, struct request *r)
     struct tele_view w = {0};
     struct buf text = {0};
     bool have = tele_view_at(r->api, r->view, &w), complete = p->damaged == 0;
+    if (!complete && r->view->src->series != NULL)
+        series_suspect(r->view->src->series);
     for (uint32_t i = 0; i < p->links; i++) {
         fill_row(p, &w, i, &row[i]);
         complete = complete && row[i].complete;
@@ -446,7 +460,7 @@ static void take_path(const struct view *v, port_id from, struct past *p)
     if (!p->reached)
         err_str(&e, p->error, sizeof(p->error));
     p->side = xcalloc(2 * (size_t)n + 1, sizeof(*p->side));
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n && !(p->reached && n == 1); i++) { // to itself it takes no cable
         port_id out = hop[i].out != 0 ? fabric_port_at(f, &f->node[hop[i].node], hop[i].out) : PORT_NONE;
         if (!port_valid(out) || !port_valid(fabric_port(f, out)->peer))
             continue;

@@ -319,7 +319,7 @@ static json_t *count_in(json_t *before, json_t *x, double step)
 }
 
 // A line a time, a column a counter: its rate; of errors how many a step. *step: 0, or as asked for; the
-// longest where nobody has said.
+// shortest where nobody has said: gaps are longer.
 static json_t *pivot(json_t *items, json_t *known, double *step, json_t *names)
 {
     json_t *rows = json_array(), *last = json_object(), *x, *before = NULL, *row = NULL;
@@ -338,8 +338,9 @@ static json_t *pivot(json_t *items, json_t *known, double *step, json_t *names)
         }
         char *key = series_key(x);
         json_t *prior = json_object_get(last, key), *rate = json_object_get(x, group ? "mean" : "rate");
-        if (asked == 0 && prior != NULL && seconds_between(prior, x) > *step)
-            *step = seconds_between(prior, x);
+        double since = asked == 0 && prior != NULL ? seconds_between(prior, x) : 0;
+        if (since > 0 && (*step == 0 || since < *step))
+            *step = since;
         if (is_counted(known, counter))
             json_object_set_new(row, counter, count_in(prior, x, asked));
         else

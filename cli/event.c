@@ -57,11 +57,18 @@ struct since {
 
 // --- which are wanted ---
 
+// Of a name: "leaf-1" is none of "leaf-1-2" nor of "old-leaf-1".
+static bool in_name(const char *p)
+{
+    return isalnum((unsigned char)*p) || *p == '-' || *p == '_' ||
+           (*p == '.' && isalnum((unsigned char)p[1]));
+}
+
 static bool speaks_of(const char *text, const char *word)
 {
     size_t n = strlen(word);
     for (const char *p = text; n > 0 && (p = strstr(p, word)) != NULL; p++)
-        if ((p == text || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[n]))
+        if ((p == text || !in_name(p - 1)) && !in_name(p + n))
             return true;
     return false;
 }
@@ -99,27 +106,31 @@ static void about(const void *arg, unsigned i, struct focus_about *ret)
         ret->words = severities;
 }
 
-// HOST:RAIL is what its adapter is called.
-static char *plain_focus(struct cli *c)
+// HOST:RAIL is what its adapter is called. *ret NULL: no focus.
+static int plain_focus(struct cli *c, char **ret)
 {
-    const char *word = c->args.num_words == 1 ? c->args.word[0] : "";
+    const char *word = c->args.num_words == 1 ? c->args.word[0] : "", *focus = args_value(&c->args, "focus");
     long rail;
     json_t *node = NULL;
     size_t n = focus_is_word(word) ? called_split_rail(word, &rail) : 0;
-    if (n == 0 || cli_fabric(c) != CLI_OK || cli_node(c, word, &node) != CLI_OK)
-        return n == 0 ? tele_focus(c) : NULL;
-    char *s = xasprintf("'%s'", js_str(node, "name"));
+    *ret = n == 0 ? tele_focus(c) : NULL;
+    int rc = n == 0 ? CLI_OK : cli_fabric(c);
+    if (n == 0 || rc != CLI_OK)
+        return rc;
+    rc = cli_node(c, word, &node);
+    if (rc == CLI_OK)
+        *ret = xasprintf(focus ? "(%s) and '%s'" : "%s'%s'", focus ? focus : "", js_str(node, "name"));
     json_decref(node);
-    return s;
+    return rc;
 }
 
 static int read_wanted(struct cli *c, struct wanted *w)
 {
     struct err e = {0};
     int rc = tele_time(c, "until", false, &w->to_ns);
-    char *text = rc == CLI_OK ? plain_focus(c) : NULL;
-    if (rc == CLI_OK && text == NULL && c->args.num_words > 0)
-        return CLI_USAGE; // has been said
+    char *text = NULL;
+    if (rc == CLI_OK)
+        rc = plain_focus(c, &text);
     if (text != NULL)
         w->focus = focus_new(
             text, &(struct focus_fields){.name = field_name, .names = "subject", .about = about}, &e);

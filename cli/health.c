@@ -270,14 +270,13 @@ static void draw(struct cli *c, const struct answer *a)
     }
 }
 
-static int health_path(struct cli *c, const char *focus, struct buf *path)
+static void health_path(struct cli *c, const char *focus, struct buf *path)
 {
     buf_printf(path, "%s/health", c->fabric);
     if (args_has(&c->args, "all"))
         http_query(path, "all", "1");
     if (focus != NULL)
         http_query(path, "focus", focus);
-    return CLI_OK;
 }
 
 // Devices that are not well; with --devices as they are. Where links are selected by what links alone have,
@@ -352,7 +351,7 @@ static int ask(struct cli *c, struct answer *a)
         rc = tele_since(c);
     a->focus = tele_focus(c);
     if (rc == CLI_OK)
-        rc = health_path(c, a->focus, &path);
+        health_path(c, a->focus, &path);
     if (rc == CLI_OK)
         rc = cli_list(c, path.data, limit, &a->items);
     if (rc == CLI_OK)
@@ -384,6 +383,8 @@ int cmd_health(struct cli *c)
             draw(c, &a);
         else
             out_list(&c->out, health_fields, a.items);
+        if (c->out.format != OUT_TABLE && any_bad(a.devices))
+            cli_fail(CLI_OK, NULL, "devices are not well, too: weft health --devices");
         rc = any_bad(a.items) || any_bad(a.devices) ? CLI_FINDINGS : CLI_OK;
     }
     json_decref(a.items);

@@ -10,7 +10,7 @@
 #define GROUP_MIN 3
 
 // A switch, or a host without its adapter: "gpu-0001" of "gpu-0001 mlx5_3".
-static void key_of(json_t *x, const char *end, char *buf, size_t size, const char **ret_name)
+static void key_of(json_t *x, const char *end, char *buf, size_t size)
 {
     json_t *e = json_object_get(x, end);
     const char *name = js_str(e, "name"), *rule = js_str(x, "rule");
@@ -20,17 +20,15 @@ static void key_of(json_t *x, const char *end, char *buf, size_t size, const cha
         return;
     head = snprintf(buf, size, "%.20s %.10s ", js_str(x, "state"), rule);
     snprintf(buf + head, size - (size_t)head, "%.*s", n, name);
-    *ret_name = buf + head;
 }
 
 // Of its two devices that with which more such links are; NULL: it is alone with both.
 static const char *group_of(json_t *x, json_t *counts, char buf[300])
 {
     char key[2][200] = {"", ""};
-    const char *name[2] = {"", ""};
     json_int_t n[2] = {0, 0};
     for (int i = 0; i < 2; i++) {
-        key_of(x, i ? "z" : "a", key[i], sizeof(key[i]), &name[i]);
+        key_of(x, i ? "z" : "a", key[i], sizeof(key[i]));
         n[i] = key[i][0] ? json_integer_value(json_object_get(counts, key[i])) : 0;
     }
     int best = n[1] > n[0];
@@ -59,12 +57,11 @@ json_t *health_grouped(json_t *items)
 {
     json_t *all = json_object(), *chosen = json_object(), *done = json_object(), *rows = json_array(), *x;
     char key[300];
-    const char *name;
     size_t i;
     json_array_foreach(items, i, x)
     {
         for (int e = 0; e < 2; e++) {
-            key_of(x, e ? "z" : "a", key, sizeof(key), &name);
+            key_of(x, e ? "z" : "a", key, sizeof(key));
             if (key[0])
                 count(all, key);
         }

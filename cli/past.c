@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cli/tele.h"
+#include "cli/text.h"
 #include "lib/xalloc.h"
 
 static const struct field past_fields[] = {
@@ -42,7 +43,12 @@ static void draw(struct out *o, json_t *r)
     out_paint(o, COLOUR_BOLD, "%s", js_str(r, "from.name"));
     out_printf(o, " -> ");
     out_paint(o, COLOUR_BOLD, "%s", js_str(r, "to.name"));
-    out_printf(o, " (LID %lld)  %s to %s  ", js_int(r, "lid"), js_str(r, "since"), js_str(r, "until"));
+    struct buf from = {0}, to = {0};
+    text_time(&from, js_str(r, "since"), false);
+    text_time(&to, js_str(r, "until"), false);
+    out_printf(o, " (LID %lld)  %s to %s  ", js_int(r, "lid"), from.data, to.data);
+    buf_done(&from);
+    buf_done(&to);
     if (js_true(r, "reached"))
         out_paint(o, COLOUR_GREEN, "reached");
     else

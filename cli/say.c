@@ -74,7 +74,7 @@ void cli_said(struct cli *c, json_t *r)
 {
     if (c->out.format == OUT_JSON) {
         out_json(&c->out, r);
-    } else if (c->out.format == OUT_TABLE) {
+    } else {
         out_printf(&c->out, "%s", js_str(r, "text"));
         out_newline(&c->out);
     }

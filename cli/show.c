@@ -319,8 +319,10 @@ static int check_names(const struct focus *f, json_t *nodes, json_t *by, json_t 
     return CLI_OK;
 }
 
-// A list without what focus and keep() leave out. NULL: a name in the focus is none.
-static json_t *filtered(struct cli *c, json_t *items, const struct query *q, const struct focus *f)
+// A list without what focus and keep() leave out. NULL: a name in the focus is none. *ret_hits: what the
+// focus alone takes.
+static json_t *filtered(struct cli *c, json_t *items, const struct query *q, const struct focus *f,
+                        size_t *ret_hits)
 {
     bool ends = f != NULL && q->ends != NULL;
     json_t *kept = json_array(), *item, *nodes = ends ? all_nodes(c) : NULL,
@@ -333,6 +335,7 @@ static json_t *filtered(struct cli *c, json_t *items, const struct query *q, con
     json_array_foreach(items, i, item)
     {
         bool hit = f == NULL || (ends ? passes_ends(q, f, by, item) : focus_has(f, q->fields, item));
+        *ret_hits += hit;
         if (kept != NULL && hit && (q->keep == NULL || q->keep(item, q->arg)))
             json_array_append(kept, item);
     }
@@ -457,6 +460,7 @@ static int fetch(struct cli *c, const char *path, const struct query *q, json_t 
     struct focus *f = NULL;
     char *text = NULL;
     long long limit = 0, before = 0;
+    size_t hits = 0;
     json_t *items = NULL;
 
     *ret_said = false;
@@ -472,7 +476,7 @@ static int fetch(struct cli *c, const char *path, const struct query *q, json_t 
         add_tele(c, q, items);
     before = (long long)json_array_size(items);
     if (rc == CLI_OK && later) {
-        items = filtered(c, items, q, f);
+        items = filtered(c, items, q, f, &hits);
         rc = items == NULL ? CLI_USAGE : CLI_OK;
     }
     if (rc == CLI_OK) {
@@ -480,7 +484,10 @@ static int fetch(struct cli *c, const char *path, const struct query *q, json_t 
         *ret = items;
     }
     if (rc == CLI_OK && text != NULL && json_array_size(items) == 0) {
-        tele_nothing(c, text, before, "other", "others");
+        if (hits == 0)
+            tele_nothing(c, text, before, "other", "others");
+        else
+            tele_none_such(c, text, (long long)hits);
         *ret_said = c->out.format == OUT_TABLE;
     }
     free(text);

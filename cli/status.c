@@ -460,7 +460,25 @@ static void notify_line(struct out *o, json_t *f)
     out_wrap(o, LABEL);
 }
 
-// How many there are, and the worst of them.
+#define LINES 4 // of alarms
+
+// Whether another line tells of it: the root is listed here, or somebody who follows from it has a line.
+static bool is_told(json_t *alarms, json_t *a, const long long *told, size_t n)
+{
+    long long root = js_int(a, "root");
+    json_t *x;
+    size_t i;
+    if (root == 0 || root == js_int(a, "id"))
+        return false;
+    json_array_foreach(alarms, i, x) if (js_int(x, "id") == root && !js_true(x, "acked")) return true;
+    for (i = 0; i < n; i++)
+        if (told[i] == root)
+            return true;
+    return false;
+}
+
+// How many there are, and the worst of them. A root that is minor, or silenced, is not listed: then one of
+// those that follow from it stands for it.
 static void alarm_lines(struct out *o, json_t *f, json_t *alarms)
 {
     static const struct {
@@ -469,6 +487,7 @@ static void alarm_lines(struct out *o, json_t *f, json_t *alarms)
     } row[] = {{"critical", COLOUR_RED}, {"major", COLOUR_RED}, {"minor", COLOUR_YELLOW}};
     json_t *n = json_object_get(json_object_get(f, "telemetry"), "alarms"), *a;
     size_t i, shown = 0;
+    long long told[LINES];
 
     if (!json_is_object(n))
         return;
@@ -486,10 +505,10 @@ static void alarm_lines(struct out *o, json_t *f, json_t *alarms)
     out_wrap(o, LABEL);
     json_array_foreach(alarms, i, a)
     {
-        // What nobody has taken on yet, and its roots alone.
-        if (js_true(a, "acked") || js_int(a, "root") != js_int(a, "id") || shown == 4)
+        // What nobody has taken on yet.
+        if (js_true(a, "acked") || shown == LINES || is_told(alarms, a, told, shown))
             continue;
-        shown++;
+        told[shown++] = js_int(a, "root");
         struct buf age = {0};
         int64_t at;
         char word[16] = "";
@@ -516,7 +535,7 @@ static json_t *worst_alarms(struct cli *c, json_t *f)
 
     if (js_int(f, "telemetry.alarms.critical") + js_int(f, "telemetry.alarms.major") == 0)
         return NULL;
-    buf_puts(&path, "/api/v1/alarms?severity=major&active=1&silenced=0&limit=40");
+    buf_puts(&path, "/api/v1/alarms?severity=major&active=1&silenced=0&limit=1000");
     http_query(&path, "fabric", js_str(f, "name"));
     if (http_call(c->http, "GET", path.data, NULL, c->timeout, &r, &e) == CLI_OK)
         items = json_incref(json_object_get(r.json, "items"));

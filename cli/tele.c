@@ -42,6 +42,28 @@ bool tele_only_names(const struct cli *c)
     return args_value(&c->args, "focus") == NULL;
 }
 
+static void say_nothing(struct cli *c, const char *text)
+{
+    if (c->out.format == OUT_TABLE) {
+        out_printf(&c->out, "%s", text);
+        out_newline(&c->out);
+    } else {
+        cli_fail(CLI_OK, NULL, "%s", text);
+    }
+}
+
+void tele_none_such(struct cli *c, const char *focus, long long n)
+{
+    struct buf b = {0};
+    text_count(&b, n);
+    buf_printf(&b,
+               n == 1 ? " matches %s, and is none of those that the options ask for"
+                      : " match %s, and none is of those that the options ask for",
+               focus);
+    say_nothing(c, b.data);
+    buf_done(&b);
+}
+
 void tele_nothing(struct cli *c, const char *focus, long long n, const char *one, const char *many)
 {
     struct buf b = {0}, count = {0};
@@ -54,12 +76,7 @@ void tele_nothing(struct cli *c, const char *focus, long long n, const char *one
         buf_printf(&b, "; there is none elsewhere either");
     if (c->args.num_words > 1 && tele_only_names(c))
         buf_printf(&b, " (with blanks between names all are meant at once; for any of them write 'A or B')");
-    if (c->out.format == OUT_TABLE) {
-        out_printf(&c->out, "%s", b.data);
-        out_newline(&c->out);
-    } else {
-        cli_fail(CLI_OK, NULL, "%s", b.data);
-    }
+    say_nothing(c, b.data);
     buf_done(&b);
     buf_done(&count);
 }

@@ -16,6 +16,8 @@ char *tele_focus(struct cli *c);
 bool tele_only_names(const struct cli *c); // no fields are asked for
 // "nothing matches 'rail=9': 3 alarms elsewhere"; n of what the focus has left out, -1: not known. On stderr
 // where the answer is for a program.
+// … that something matches, n in all, but none of that as it was asked for.
+void tele_none_such(struct cli *c, const char *focus, long long n);
 void tele_nothing(struct cli *c, const char *focus, long long n, const char *one, const char *many);
 // An end {name, port, guid} as a word for a shell: a name is what a device says. The caller's.
 char *tele_shell_port(json_t *end);
