@@ -9,6 +9,10 @@
 // The same when the log (meta.db-wal) or the lock is taken away: commits would go into the one, a second
 // weftd would not see the other. Another weftd that has the new lock is left alone: nothing is written then.
 //
+// Not handled: an index (meta.db-shm) that is cut short in place. SQLite has it mapped, and dies of a part
+// that is not there any more; what was said to be durable is in the file and the log, and is there after a
+// restart.
+//
 // A crash in between: the new file is the whole of the old one with its log; where that log still lies beside
 // it, replaying it changes nothing.
 #include <errno.h>
@@ -134,7 +138,9 @@ static void remove_all(const char *path)
 static int keep_other(struct db *db, struct db_place other)
 {
     int rc = 0;
-    char *aside = is_there(other) ? db_free_name(db, "replaced") : NULL;
+    // A try before this one may have kept it.
+    bool kept = is_there(other) && db->kept_as[0] && same(place_of(db->kept_as, ""), other);
+    char *aside = is_there(other) && !kept ? db_free_name(db, "replaced") : NULL;
     if (aside && link(db->path, aside) < 0 && rename(db->path, aside) < 0)
         rc = fail(db, -errno, "the file there cannot be renamed: %s", strerror(errno));
     struct db_place wal = place_of(db->path, "-wal");
@@ -177,6 +183,7 @@ static int use_copy(struct db *db)
     memcpy(st, db->st, sizeof(st));
     if (!rc) {
         db->w = now;
+        memset(db->st, 0, sizeof(db->st));
         rc = db_prepare_all(db);
     }
     if (rc) {
@@ -230,12 +237,13 @@ static int write_anew(struct db *db)
 int db_moved_look(struct db *db)
 {
     const char *wrong = what_is_wrong(db);
-    if (!wrong)
+    if (!wrong) {
+        db->kept_as[0] = 0;
         return 0;
+    }
     if (same(place_of(db->path, ""), db->at) && same(place_of(db->path, "-wal"), db->wal_at))
         return lock_anew(db);
     snprintf(db->gone, sizeof(db->gone), "%s", wrong);
-    db->kept_as[0] = 0;
     if (db->shared)
         pthread_mutex_lock(&db->conn_mu);
     int rc = write_anew(db);
@@ -251,6 +259,7 @@ int db_moved_look(struct db *db)
         "meta.db %s while weftd ran: what weftd holds has been written there again, nothing is lost%s%s%s",
         db->gone, db->kept_as[0] ? "; the file that stood there is kept as " : "", db->kept_as,
         db->kept_as[0] ? ": to use it, stop weftd and move it to meta.db" : "");
+    db->kept_as[0] = 0;
     pthread_mutex_unlock(&db->mu);
     loop_waker_signal(db->waker);
     return 0;
@@ -260,6 +269,7 @@ void db_moved_reopen(struct db *db)
 {
     pthread_mutex_lock(&db->mu);
     bool reopen = db->reopen;
+    db->reopen = false; // what moves after this is seen by the next read
     pthread_mutex_unlock(&db->mu);
     if (!reopen)
         return;
@@ -269,13 +279,13 @@ void db_moved_reopen(struct db *db)
         rc = db_exec(now, "PRAGMA query_only = ON; SELECT count(*) FROM sqlite_schema");
     if (rc) { // the old one has all but the newest; tried again with the next read
         sqlite3_close(now);
+        pthread_mutex_lock(&db->mu);
+        db->reopen = true;
+        pthread_mutex_unlock(&db->mu);
         return;
     }
     sqlite3_close(db->r);
     db->r = now;
-    pthread_mutex_lock(&db->mu);
-    db->reopen = false;
-    pthread_mutex_unlock(&db->mu);
 }
 
 int64_t db_written_anew(const struct db *db, char *text, size_t size)

@@ -10,6 +10,19 @@
 
 #include "tests/unit/db/dbtest.h"
 
+// Renaming to this name fails; NULL: to none. In place of libc's.
+static const char *_Atomic no_rename_to;
+
+int rename(const char *from, const char *to)
+{
+    const char *no = no_rename_to;
+    if (no && strcmp(to, no) == 0) {
+        errno = EIO;
+        return -1;
+    }
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
 static void put_lid(struct fix *f, unsigned n, int want)
 {
     struct wait w = {0};
@@ -143,7 +156,7 @@ static void noticed_while_idle(void **state)
 static char *kept_as(struct fix *f)
 {
     glob_t g;
-    char *pattern = fix_path(f, "meta.db.replaced-*Z");
+    char *pattern = fix_path(f, "meta.db.replaced-*");
     assert_int_equal(glob(pattern, 0, NULL, &g), 0);
     assert_int_equal(g.gl_pathc, 1);
     char *name = xstrdup(g.gl_pathv[0]);
@@ -216,6 +229,78 @@ static void cured_later(void **state)
     free(block);
 }
 
+// The file that stood there is kept once, however many tries it takes, and is told of.
+static void kept_once(void **state)
+{
+    struct fix *f = *state;
+    char *path = fix_path(f, "meta.db"), *other = fix_path(f, "other"), text[600];
+    begin(f);
+    FILE *file = fopen(other, "w");
+    assert_non_null(file);
+    fclose(file);
+    no_rename_to = path;
+    assert_int_equal(renameat(AT_FDCWD, other, AT_FDCWD, path), 0);
+    for (int i = 0; i < 3; i++) {
+        struct wait w = {0};
+        db_lids_put(f->db, "a", &(struct db_lid){G(21), 21, 0}, 1, on_done, &w);
+        assert_true(wait_for(f, &w) < 0);
+    }
+    no_rename_to = NULL;
+    assert_int_equal(db_flush(f->db), 0);
+    char *kept = kept_as(f);
+    db_written_anew(f->db, text, sizeof(text));
+    assert_non_null(strstr(text, kept));
+    // Another time nothing stood there.
+    remove_file(f, "meta.db");
+    put_lid(f, 22, 0);
+    db_written_anew(f->db, text, sizeof(text));
+    assert_null(strstr(text, "is kept as"));
+    expect_whole(f, 22);
+    free(kept);
+    free(other);
+    free(path);
+}
+
+static void link_each(struct fix *f, const char *from, const char *to)
+{
+    static const char *const suffix[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < sizeof(suffix) / sizeof(suffix[0]); i++) {
+        char *a = xasprintf("%s/%s%s", f->dir, from, suffix[i]),
+             *b = xasprintf("%s/%s%s", f->dir, to, suffix[i]);
+        (void)unlink(b);
+        assert_int_equal(link(a, b), 0);
+        free(a);
+        free(b);
+    }
+}
+
+// The copy lacks a table: it cannot be used, and what is open goes on when it is put back.
+static void copy_of_no_use(void **state)
+{
+    struct fix *f = *state;
+    char *path = fix_path(f, "meta.db"), text[300];
+    sqlite3 *c;
+    begin(f);
+    assert_int_equal(sqlite3_open(path, &c), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(c, "DROP TABLE silence", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(c);
+    link_each(f, "meta.db", "held");
+    remove_file(f, "meta.db");
+    for (int i = 0; i < 3; i++) {
+        struct wait w = {0};
+        db_lids_put(f->db, "a", &(struct db_lid){G(21), 21, 0}, 1, on_done, &w);
+        assert_true(wait_for(f, &w) < 0);
+    }
+    assert_true(db_health(f->db, text, sizeof(text)) < 0);
+    assert_non_null(strstr(text, "cannot be opened"));
+    link_each(f, "held", "meta.db");
+    db_event_add(f->db, &(struct db_event){.kind = "since", .severity = "info", .text = "x"});
+    assert_int_equal(db_flush(f->db), 0);
+    assert_int_equal(count(path, "lid"), 21);
+    assert_true(count(path, "event") > 0);
+    free(path);
+}
+
 // At the end too: what is queued is not written into a file that nobody finds.
 static void deleted_before_the_end(void **state)
 {
@@ -271,7 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(deleted),         T(deleted_with_its_log), T(log_deleted), T(noticed_while_idle),
         T(replaced),        T(replaced_by_a_folder), T(cured_later), T(deleted_before_the_end),
-        T(again_and_again), T(lock_deleted),
+        T(again_and_again), T(lock_deleted),         T(kept_once),   T(copy_of_no_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
