@@ -17,6 +17,7 @@
 #define DAY_MS 86400000LL
 #define CHECK_BYTES ((int64_t)256 << 20) // of a file that is checked at the start: a second at most
 #define ERA_MS 60000LL                   // a step back by more than this begins a new era
+#define EVERY_MS 3600000LL               // at most between two sweeps
 #define USUAL_MS 10000                   // between two sweeps, where that is not known yet
 
 // --- numbers of series ---
@@ -129,7 +130,7 @@ static int64_t era_time(struct series *s, int64_t at_ms)
     int64_t passed = at_ms - s->given_ms;
     if (s->given_ms == 0 || passed <= 0)
         passed = s->every_ms ? s->every_ms : USUAL_MS;
-    else if (passed <= ERA_MS)
+    else if (passed <= EVERY_MS)
         s->every_ms = passed;
     s->given_ms = at_ms;
     if (s->last_ms > 0 && at_ms <= s->last_ms && s->last_ms - at_ms <= ERA_MS)

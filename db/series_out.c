@@ -166,6 +166,7 @@ static int open_file(struct series *s, struct series_out *o, const struct series
             series_file_close(&o->file);
             memcpy(o->file.fail_text, text, sizeof(text));
         } else {
+            o->bad[0] = 0; // a person may have taken the bad one away
             sqlite3_wal_hook(o->file.c, on_commit, o);
             series_look_open(s, o->tier, name->text);
             series_marks_take(o);
@@ -433,7 +434,7 @@ static int write_all(struct series *s, struct series_out *o, const struct series
 int series_out_write(struct series *s, struct series_out *o, const struct series_sample *m)
 {
     int rc = write_all(s, o, m);
-    if (rc == -EBADMSG && o->file.c) {
+    if (rc == -EBADMSG && o->file.c && !o->bad[0]) {
         // Found out only now. A new file is begun; what stood in the old one can perhaps be read by hand.
         rc = set_aside(s, o, o->file.fail_text);
         rc = rc ? rc : write_all(s, o, m);

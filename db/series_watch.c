@@ -4,7 +4,6 @@
 // behind is found by whoever reads it, or by a thread that reads the open files through now and then. The
 // folder may go altogether.
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,6 @@
 #define LOOK_BYTES (4ll << 30) // larger files are not read through
 #define SHM_UNIT 32768         // of the index of a log
 #define SHM_FRAMES 4062        // of the log, that the first one holds; others a few more
-#define SHM_HEADER 96
 #define FRAME_HEADER 24
 
 // --- as we have left it ---
@@ -79,17 +77,13 @@ const char *series_marks_compare(const struct series_out *o)
     return NULL;
 }
 
-// No valid header: SQLite makes the index anew from the log.
+// No valid header: SQLite makes the index anew from the log. Without a descriptor: closing one would let go
+// of the locks that this process has on the file.
 static bool begin_anew(const char *path, int64_t size)
 {
-    static const uint8_t none[SHM_HEADER] = {0};
-    if (truncate(path, size) < 0)
-        return false;
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool ok = fd >= 0 && pwrite(fd, none, sizeof(none), 0) == sizeof(none);
-    if (fd >= 0)
-        close(fd);
-    return ok;
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < size && truncate(path, 0) == 0 &&
+           truncate(path, size) == 0;
 }
 
 // SQLite maps the index of the log, and dies of a part that is not there any more.

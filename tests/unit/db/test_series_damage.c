@@ -277,7 +277,6 @@ static void small_steps_back(void **state)
     s_verify(f, UINT64_MAX, 0, INT64_MAX);
 }
 
-// More than a minute: a new era, over midnight too; read in the order of writing within a day.
 static void a_step_back_of_minutes(void **state)
 {
     struct sfix *f = *state;
@@ -290,6 +289,7 @@ static void a_step_back_of_minutes(void **state)
     s_verify(f, UINT64_MAX, 0, INT64_MAX); // at the times that were given
 }
 
+// More than a minute: a new era, over midnight too; read in the order of writing within a day.
 static void great_steps_back(void **state)
 {
     struct sfix *f = *state;

@@ -2,6 +2,7 @@
 // What somebody does to files of history while they are being written: it is noticed and said, the damaged
 // file is set aside at once, and what comes after it is kept; no signal of a mapping that is gone.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include "tests/unit/db/seriestest.h"
@@ -227,6 +228,32 @@ static void folder_gone_twice(void **state)
     free(cmd);
 }
 
+// One question in a minute is taken; here each is.
+static void suspect(struct sfix *f)
+{
+    pthread_mutex_lock(&f->s->mu);
+    f->s->look.asked_s = 0;
+    pthread_mutex_unlock(&f->s->mu);
+    series_suspect(f->s);
+}
+
+// Whether the last question waits for the look before it to end.
+static bool still_asked(struct sfix *f)
+{
+    pthread_mutex_lock(&f->s->mu);
+    bool asked = f->s->look.asked;
+    pthread_mutex_unlock(&f->s->mu);
+    return asked;
+}
+
+static bool has_found(struct sfix *f, enum series_tier t)
+{
+    pthread_mutex_lock(&f->s->mu);
+    bool found = f->s->look.found[t][0] != 0;
+    pthread_mutex_unlock(&f->s->mu);
+    return found;
+}
+
 // In the middle of the file: nothing shows it but reading it.
 static void found_by_reading(void **state)
 {
@@ -237,10 +264,12 @@ static void found_by_reading(void **state)
     assert_int_equal(stat(path, &st), 0);
     for (off_t at = 8192; at + 4096 < st.st_size; at += 8192)
         write_over(path, at, 64);
-    series_suspect(f->s);
-    int64_t until = mono_now().ns + 60 * MONO_S;
-    while (health(f).lost == 0 && mono_now().ns < until)
-        sweeps(f, 1);
+    suspect(f);
+    for (int64_t until = mono_now().ns + 60 * MONO_S; !has_found(f, SERIES_RAW); sched_yield())
+        if (mono_now().ns > until)
+            fail_msg("nothing is found");
+    assert_int_equal(health(f).lost, 0);
+    sweeps(f, 1);
     size_t first = f->n;
     sweeps(f, 2);
     struct series_health h = health(f);
@@ -254,10 +283,16 @@ static void found_sound(void **state)
 {
     struct sfix *f = *state;
     begin(f);
-    for (int i = 0; i < 20; i++) {
-        series_suspect(f->s);
-        sweeps(f, 20);
+    for (int i = 0; i < 20; i++) { // each begins when the one before it has ended
+        suspect(f);
+        int64_t until = mono_now().ns + 60 * MONO_S;
+        do {
+            if (mono_now().ns > until)
+                fail_msg("nobody looks");
+            sweeps(f, 1);
+        } while (still_asked(f));
     }
+    sweeps(f, 1);
     assert_int_equal(health(f).lost, 0);
     assert_true(points_since(f, T0) > 0);
 }
