@@ -661,10 +661,19 @@ static void wakers_run_in_order_and_can_go(void **state)
 
 // --- accounting ---
 
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * MONO_S + t.tv_nsec;
+}
+
+// Of the processor's time: a busy machine makes it longer, and nothing else of another proportion.
 static void burn(void *arg)
 {
     mono_t until = mono_add(mono_now(), *(int64_t *)arg);
-    while (mono_sub(mono_now(), until) < 0)
+    int64_t until_cpu = cpu_ns() + *(int64_t *)arg;
+    while (mono_sub(mono_now(), until) < 0 || cpu_ns() < until_cpu)
         ;
 }
 
@@ -676,9 +685,11 @@ static void block(void *arg)
 
 static void on_slow(void *arg, const struct loop_slow *s)
 {
+    assert_true(s->ns >= LOOP_SLOW_NS && s->cpu_ns <= s->ns);
+    if (s->cpu_ns < LOOP_SLOW_NS) // the processor was others'
+        return;
     assert_string_equal(s->area, "burn");
     assert_true(s->ns >= 12 * MONO_MS);
-    assert_true(s->cpu_ns > 0 && s->cpu_ns <= s->ns);
     ++*(int *)arg;
 }
 
@@ -706,7 +717,7 @@ static void time_is_counted_per_area(void **state)
     assert_int_equal(loop_stats(l, st, 1), loop_stats(l, st, 8));
     assert_string_equal(st[0].area, "burn");
     assert_int_equal(st[0].calls, 2);
-    assert_int_equal(st[0].slow, 1);
+    assert_in_range(st[0].slow, 1, 2); // the short one may have waited
     assert_true(st[0].max_ns >= slow_ns && st[0].total_ns >= slow_ns + quick_ns);
     assert_string_equal(st[1].area, "quick");
     assert_int_equal(st[1].calls, 3);
@@ -744,7 +755,7 @@ static const struct loop_long *long_of(const struct loop_long *r, size_t n, cons
 static void long_callbacks_have_names(void **state)
 {
     struct loop *l = start(LOOP_VIRTUAL);
-    struct parts p = {.l = l, .one = 2 * MONO_MS, .two = 13 * MONO_MS};
+    struct parts p = {.l = l, .one = 2 * MONO_MS, .two = 60 * MONO_MS};
     int64_t quick_ns = 10 * MONO_US, long_ns = 3 * MONO_MS;
     struct loop_task k[4];
     struct loop_long r[8];
@@ -770,7 +781,8 @@ static void long_callbacks_have_names(void **state)
     assert_true(one->max_ns >= p.one && two->max_ns >= p.two && none->max_ns >= long_ns);
     assert_true(two->max_cpu_ns > 0 && two->max_cpu_ns <= two->max_ns);
     assert_true(two->recent_ns == two->max_ns && two->recent_cpu_ns == two->max_cpu_ns);
-    assert_null(long_of(r, n, "quick", ""));
+    const struct loop_long *quick = long_of(r, n, "quick", "");
+    assert_true(!quick || quick->max_ns >= MONO_MS); // not but on a busy machine
     loop_free(l);
 }
 
