@@ -366,21 +366,8 @@ static void tree_done(struct tree_space *s)
 
 static bool spot_wanted(struct tele_view *w, struct sieve *focus, const struct spot *s)
 {
-    struct place_space end;
-    const char *fabric = w->v->src->name;
-    place_fill(w->api, fabric, s->guid, (unsigned)s->port, &end);
-    if (sieve_has_end(focus, s, &end.row))
-        return true;
-    if (s->peer == NULL)
-        return false;
-    place_fill(w->api, fabric, s->peer->guid, (unsigned)s->peer->port, &end);
-    return sieve_has_end(focus, s, &end.row);
-}
-
-static bool named(const void *row, const void *end, const char *word)
-{
-    (void)row;
-    return place_named(end, word);
+    return tele_end_wanted(w, focus, s, s->guid, (unsigned)s->port) ||
+           (s->peer != NULL && tele_end_wanted(w, focus, s, s->peer->guid, (unsigned)s->peer->port));
 }
 
 // Whether the root or a member is wanted, by either end of its cable.
@@ -502,7 +489,8 @@ void get_congestion(struct request *r)
 {
     struct tele_view w;
     struct sieve *focus;
-    static const struct sieve_rows rows = {.row = &schema_root, .end = &schema_place, .named = named};
+    static const struct sieve_rows rows = {
+        .row = &schema_root, .end = &schema_place, .named = place_is_named};
     if (!tele_view_of(r, &w) || !query_focus_of(r, &rows, NULL, &focus))
         return;
     struct question *k = xcalloc(1, sizeof(*k));

@@ -412,12 +412,6 @@ struct filter {
 };
 
 // What is beside the numbers: of the port alone.
-static bool named(const void *row, const void *end, const char *word)
-{
-    (void)row;
-    return place_named(end, word);
-}
-
 // A port that its node has not is no port without counters.
 static int check_port(const struct tele_view *w, const char *text, const struct filter *f, struct err *e)
 {
@@ -430,7 +424,8 @@ static int check_port(const struct tele_view *w, const char *text, const struct 
 
 static bool take_filter(struct request *r, struct tele_view *w, struct filter *f)
 {
-    static const struct sieve_rows rows = {.row = &schema_counters, .end = &schema_place, .named = named};
+    static const struct sieve_rows rows = {
+        .row = &schema_counters, .end = &schema_place, .named = place_is_named};
     const char *node = query_str(r, "node");
     struct err e = {0};
     *f = (struct filter){.port = -1};
@@ -465,11 +460,7 @@ struct ports {
 
 static bool is_wanted(struct ports *k, const struct counters_row *row)
 {
-    struct place_space end;
-    if (k->f.focus == NULL)
-        return true;
-    place_fill(k->w.api, k->w.v->src->name, row->spot.guid, (unsigned)row->spot.port, &end);
-    return sieve_has_end(k->f.focus, row, &end.row);
+    return tele_end_wanted(&k->w, k->f.focus, row, row->spot.guid, (unsigned)row->spot.port);
 }
 
 static bool ports_rows(struct ports *k)

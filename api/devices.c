@@ -113,11 +113,6 @@ struct row_space {
     struct psu_row psu[PARTS_MAX];
 };
 
-static const char *or_null(const char *s)
-{
-    return s != NULL && s[0] != 0 ? s : NULL;
-}
-
 static int64_t speed_or_null(int32_t v)
 {
     return v < 0 ? NO_INT : v;
@@ -135,10 +130,13 @@ static void fill_parts(const struct tele_device *d, struct device_row *row, stru
     }
     for (uint32_t i = 0; i < psus; i++) {
         const struct tele_psu *p = &d->psu[i];
-        s->psu[i] = (struct psu_row){p->index,          tele_part_state_name(p->state),
-                                     or_null(p->bad),   or_null(p->dc),
-                                     or_null(p->fan),   or_null(p->alert),
-                                     or_null(p->serial)};
+        s->psu[i] = (struct psu_row){p->index,
+                                     tele_part_state_name(p->state),
+                                     text_or_null(p->bad),
+                                     text_or_null(p->dc),
+                                     text_or_null(p->fan),
+                                     text_or_null(p->alert),
+                                     text_or_null(p->serial)};
         row->failed += p->state == PART_FAILED;
     }
     row->fans = (struct items){s->fan, fans};

@@ -262,17 +262,8 @@ static void fill(struct tele_view *w, const struct one *x, struct health_row *ro
 // By either end.
 static bool is_wanted(struct links *k, const struct health_row *row)
 {
-    struct place_space end;
-    const char *fabric = k->w.v->src->name;
-    if (k->focus == NULL)
-        return true;
-    place_fill(k->w.api, fabric, row->a->guid, (unsigned)row->a->port, &end);
-    if (sieve_has_end(k->focus, row, &end.row))
-        return true;
-    if (row->z == NULL)
-        return false;
-    place_fill(k->w.api, fabric, row->z->guid, (unsigned)row->z->port, &end);
-    return sieve_has_end(k->focus, row, &end.row);
+    return tele_end_wanted(&k->w, k->focus, row, row->a->guid, (unsigned)row->a->port) ||
+           (row->z != NULL && tele_end_wanted(&k->w, k->focus, row, row->z->guid, (unsigned)row->z->port));
 }
 
 static bool named(const void *row, const void *end, const char *word)

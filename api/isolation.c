@@ -134,11 +134,6 @@ static struct end_row end_of(const struct tele_view *w, uint64_t guid, uint8_t p
     return (struct end_row){.guid = guid, .port = port, .name = n != NULL ? fabric_desc(f, n) : ""};
 }
 
-static const char *or_null(const char *s)
-{
-    return s != NULL && s[0] != 0 ? s : NULL;
-}
-
 static void fill(struct tele_view *w, const struct isolate_item *x, struct isolation_row *row)
 {
     const struct alarm *alarm = tele_alarm_of(w, x->at.guid[0], x->at.port[0]);
@@ -149,12 +144,12 @@ static void fill(struct tele_view *w, const struct isolate_item *x, struct isola
         .state = states[x->isolated                 ? 0
                         : x->verdict == ISOLATE_YES ? 1
                                                     : 2],
-        .rule = or_null(x->rule),
-        .reason = or_null(x->reason),
+        .rule = text_or_null(x->rule),
+        .reason = text_or_null(x->reason),
         .verdict = isolate_verdict_name(x->isolated ? ISOLATE_ALREADY : x->verdict),
-        .why = or_null(x->why),
+        .why = text_or_null(x->why),
         .since = x->since_wall_ns,
-        .by = or_null(x->by),
+        .by = text_or_null(x->by),
         .clean = x->clean,
         .alarm = alarm != NULL ? (int64_t)alarm->id : NO_INT,
     };

@@ -38,7 +38,7 @@ bool place_named(const struct place_row *p, const char *word)
     return called_port(&(struct called){p->guid, p->name, p->port, p->rail}, word);
 }
 
-static bool named(const void *row, const void *end, const char *word)
+bool place_is_named(const void *row, const void *end, const char *word)
 {
     (void)row;
     return place_named(end, word);
@@ -46,7 +46,7 @@ static bool named(const void *row, const void *end, const char *word)
 
 struct sieve *place_sieve(const char *focus, struct err *e)
 {
-    return sieve_new_of(focus, &(struct sieve_rows){.end = &schema_place, .named = named}, e);
+    return sieve_new_of(focus, &(struct sieve_rows){.end = &schema_place, .named = place_is_named}, e);
 }
 
 int place_check(const char *focus, struct err *e)

@@ -323,8 +323,9 @@ struct walk {
     struct list l;
     struct sieve *focus;
     struct position after, last;
-    uint32_t i, end; // of order
-    unsigned k;      // port of its node
+    uint32_t i, end;                                   // of order
+    unsigned k;                                        // port of its node
+    bool (*put)(struct walk *w, const struct port *p); // of ports and links; false: the page is full
     uint32_t looked;
     bool more;
     int64_t total; // NO_INT: not known
@@ -465,7 +466,7 @@ void get_node(struct request *r)
 
 // Calls put() for the ports of the nodes behind the position, in order, until it returns false. False: the
 // slice is over.
-static bool walk_ports(struct walk *w, bool (*put)(struct walk *w, const struct port *p))
+static bool walk_ports(struct walk *w)
 {
     for (; w->i < w->end; w->i++, w->k = 0) {
         const struct node *n = &w->f->node[w->order[w->i]];
@@ -477,7 +478,7 @@ static bool walk_ports(struct walk *w, bool (*put)(struct walk *w, const struct 
                 continue;
             if (slice_over(&w->s))
                 return false;
-            if (!put(w, p))
+            if (!w->put(w, p))
                 return true;
         }
     }
@@ -506,10 +507,10 @@ static bool put_port(struct walk *w, const struct port *p)
     return true;
 }
 
-static bool ports_step(struct slices *s)
+static bool walk_step(struct slices *s)
 {
     struct walk *w = (struct walk *)s;
-    if (!walk_ports(w, put_port))
+    if (!walk_ports(w))
         return false;
     end_at(w, true);
     return true;
@@ -535,7 +536,8 @@ void get_ports(struct request *r)
         return;
     struct walk *w = xcalloc(1, sizeof(*w));
     walk_init(w, r, v, &schema_port);
-    w->s.step = ports_step;
+    w->s.step = walk_step;
+    w->put = put_port;
     w->s.free = walk_free;
     w->focus = focus;
     w->after = after;
@@ -562,10 +564,31 @@ static bool is_a_end(const struct fabric *f, const struct port *p, const struct 
     return a->guid != b->guid ? a->guid < b->guid : p->num < z->num;
 }
 
-static bool put_link(struct walk *w, const struct port *p)
-{
+struct link_space {
     struct end_row a, z;
     char link[16];
+};
+
+// Of the cable between p, its lower end, and q. It stays where it is: the row points into it.
+static void fill_link(const struct fabric *f, const struct port *p, const struct port *q,
+                      enum port_state state, struct link_row *row, struct link_space *space)
+{
+    uint32_t mbps = port_rate_mbps(&p->a);
+    bool trunk = fabric_node(f, p->node)->type == NODE_SWITCH && fabric_node(f, q->node)->type == NODE_SWITCH;
+    fill_end(f, p, &space->a);
+    fill_end(f, q, &space->z);
+    *row = (struct link_row){.a = &space->a,
+                             .z = &space->z,
+                             .link = link_word(&p->a, space->link, sizeof(space->link)),
+                             .gbps = mbps ? mbps / 1000.0 : (double)NAN,
+                             .kind = link_kinds[trunk],
+                             .state = port_state_name(state)};
+}
+
+static bool put_link(struct walk *w, const struct port *p)
+{
+    struct link_row row;
+    struct link_space space;
     if (!port_valid(p->peer))
         return true;
     const struct port *q = fabric_port(w->f, p->peer);
@@ -573,30 +596,10 @@ static bool put_link(struct walk *w, const struct port *p)
         return true;
     if (walk_full(w, p))
         return false;
-    uint32_t mbps = port_rate_mbps(&p->a);
-    bool trunk =
-        fabric_node(w->f, p->node)->type == NODE_SWITCH && fabric_node(w->f, q->node)->type == NODE_SWITCH;
     uint8_t state = p->a.state < q->a.state ? p->a.state : q->a.state;
-    fill_end(w->f, p, &a);
-    fill_end(w->f, q, &z);
-    struct link_row row = {
-        .a = &a,
-        .z = &z,
-        .link = link_word(&p->a, link, sizeof(link)),
-        .gbps = mbps ? mbps / 1000.0 : (double)NAN,
-        .kind = trunk ? "trunk" : "host",
-        .state = port_state_name(state <= PORT_ACTIVE ? (enum port_state)state : PORT_STATE_NOP)};
+    fill_link(w->f, p, q, state <= PORT_ACTIVE ? (enum port_state)state : PORT_STATE_NOP, &row, &space);
     if (sieve_has(w->focus, &row))
         list_item(&w->l, &row);
-    return true;
-}
-
-static bool links_step(struct slices *s)
-{
-    struct walk *w = (struct walk *)s;
-    if (!walk_ports(w, put_link))
-        return false;
-    end_at(w, true);
     return true;
 }
 
@@ -621,22 +624,13 @@ struct away {
 
 static void put_away(struct away *w, const struct port *p)
 {
-    struct end_row a, z;
-    char link[16];
+    struct link_row row;
+    struct link_space space;
     const struct fabric *b = w->known;
     const struct port *q = port_valid(p->peer) ? fabric_port(b, p->peer) : NULL;
     if (q == NULL || !is_a_end(b, p, q) || has_cable(w->f, b, p))
         return;
-    uint32_t mbps = port_rate_mbps(&p->a);
-    bool trunk = fabric_node(b, p->node)->type == NODE_SWITCH && fabric_node(b, q->node)->type == NODE_SWITCH;
-    fill_end(b, p, &a);
-    fill_end(b, q, &z);
-    struct link_row row = {.a = &a,
-                           .z = &z,
-                           .link = link_word(&p->a, link, sizeof(link)),
-                           .gbps = mbps ? mbps / 1000.0 : (double)NAN,
-                           .kind = link_kinds[trunk],
-                           .state = port_state_name(PORT_DOWN)};
+    fill_link(b, p, q, PORT_DOWN, &row, &space);
     if (sieve_has(w->focus, &row))
         list_item(&w->l, &row);
 }
@@ -702,7 +696,8 @@ void get_links(struct request *r)
         return;
     struct walk *w = xcalloc(1, sizeof(*w));
     walk_init(w, r, v, &schema_link);
-    w->s.step = links_step;
+    w->s.step = walk_step;
+    w->put = put_link;
     w->s.free = walk_free;
     w->focus = focus;
     w->after = after;

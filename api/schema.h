@@ -33,6 +33,11 @@ static inline int64_t id_or_null(uint32_t v, uint32_t none)
     return v == none ? NO_INT : (int64_t)v;
 }
 
+static inline const char *text_or_null(const char *s)
+{
+    return s != NULL && s[0] != 0 ? s : NULL;
+}
+
 struct items {
     const void *item;
     size_t n;

@@ -417,23 +417,26 @@ static const struct field port_fields[] = {SPOT_FIELDS, {0}};
 static const struct schema schema_port_of = {
     .name = "port_of", "What a focus knows", sizeof(struct spot), port_fields};
 
-static bool named(const void *row, const void *end, const char *word)
-{
-    (void)row;
-    return place_named(end, word);
-}
-
 bool query_port_focus(struct request *r, struct sieve **ret)
 {
-    static const struct sieve_rows rows = {.row = &schema_port_of, .end = &schema_place, .named = named};
+    static const struct sieve_rows rows = {
+        .row = &schema_port_of, .end = &schema_place, .named = place_is_named};
     return query_focus_of(r, &rows, NULL, ret);
+}
+
+bool tele_end_wanted(const struct tele_view *w, struct sieve *focus, const void *row, uint64_t guid,
+                     unsigned port)
+{
+    struct place_space end;
+    if (focus == NULL)
+        return true;
+    place_fill(w->api, w->v->src->name, guid, port, &end);
+    return sieve_has_end(focus, row, &end.row);
 }
 
 bool tele_focus_has(const struct tele_view *w, struct sieve *focus, uint32_t slot)
 {
-    struct place_space end;
     struct spot spot;
     spot_fill(w, slot, &spot);
-    place_fill(w->api, w->v->src->name, spot.guid, (unsigned)spot.port, &end);
-    return sieve_has_end(focus, &spot, &end.row);
+    return tele_end_wanted(w, focus, &spot, spot.guid, (unsigned)spot.port);
 }

@@ -134,6 +134,10 @@ int place_check(const char *focus, struct err *e);           // 0, or not unders
 struct sieve *place_sieve(const char *focus, struct err *e); // of ends alone
 // Whether it is what people call it: node, GUID, host, HOST:RAIL, each with /PORT or [PORT]; globs.
 bool place_named(const struct place_row *p, const char *word);
+bool place_is_named(const void *row, const void *end, const char *word); // of sieves whose ends are places
+// Whether a row is wanted by what the focus knows of it and of a port. focus NULL: all are.
+bool tele_end_wanted(const struct tele_view *w, struct sieve *focus, const void *row, uint64_t guid,
+                     unsigned port);
 // 0 where something is called so, in the fabric as it is or as it is meant to be; else -ENOENT and *e. only
 // NULL: in any fabric.
 int place_word(struct api *a, const struct view *only, const char *word, struct err *e);
