@@ -4,7 +4,6 @@
 #include "sim/sim_priv.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "lib/buf.h"
@@ -15,6 +14,7 @@
 #define RX_LOW (-9)
 #define TX_LOW (-8)
 #define DBM_HIGH 4
+#define WELL_DBM 0.0
 #define FAN_RPM 8000
 #define FAN_MIN 4000
 
@@ -92,10 +92,10 @@ static void modules(const struct sim *s, struct buf *ret)
             continue;
         buf_printf(ret, GUID_FMT ",%u,Simulated,SIM-MODULE,SIM%08x%02x,%.1fC", GUID_ARG(x->guid), x->port,
                    (unsigned)x->guid, x->port, x->module.celsius);
-        for (int lane = 0; lane < LANES; lane++) // one of them is not like the others
-            buf_printf(ret, ",%.2f", lane == 1 ? x->module.rx_dbm : fmax(x->module.rx_dbm, 0));
+        for (int lane = 0; lane < LANES; lane++) // one of them may not be like the others
+            buf_printf(ret, ",%.2f", lane == 1 ? x->module.rx_dbm : WELL_DBM);
         for (int lane = 0; lane < LANES; lane++)
-            buf_printf(ret, ",%.2f", lane == 1 ? x->module.tx_dbm : fmax(x->module.tx_dbm, 0));
+            buf_printf(ret, ",%.2f", lane == 1 ? x->module.tx_dbm : WELL_DBM);
         buf_printf(ret, ",%u,%u,%u,%u,%s\n", word(DBM_HIGH), word(RX_LOW), word(DBM_HIGH), word(TX_LOW),
                    x->module.fault ? "Fault" : "Ready");
     }
