@@ -200,7 +200,7 @@ void alarm_end(struct alarms *a, struct alarm_rec *r)
     *(r->prev ? &r->prev->next : &a->first) = r->next;
     *(r->next ? &r->next->prev : &a->last) = r->prev;
     a->n--;
-    a->list_stale = a->causes_stale = true;
+    alarm_causes_moved(a); // of what followed from it
     rec_free(r);
 }
 

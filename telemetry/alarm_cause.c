@@ -9,14 +9,13 @@
 #include "telemetry/alarm_priv.h"
 
 #define BEFORE (300 * MONO_S) // a cause that was over so long before its effect began is none
-#define CHAIN_MAX 8           // links of a chain of causes
 
 // What one bad cable shows, the likelier root first where they are equally bad. A module that has failed is
 // the root of all of them.
 static const char *const cable[] = {"L17", "L11", "L06", "L10", "L07", "L02", "L05", "L09", "L12", "L08"};
 #define CABLES (sizeof(cable) / sizeof(cable[0]))
 
-struct nodes { // those that do not answer, by GUID
+struct nodes { // those that do not answer, by fabric and GUID
     struct u64map at;
     struct alarm_rec **rec;
     uint32_t n;
@@ -33,6 +32,20 @@ static bool may_cause(const struct alarm_rec *c, const struct alarm_rec *r)
            (c->v.active || c->v.cleared_wall_ns >= r->v.since_wall_ns - BEFORE);
 }
 
+static uint64_t node_key(const struct alarm_rec *r, int e)
+{
+    return alarm_text_hash(hash_mix64(r->node_guid[e]), r->v.fabric);
+}
+
+// What stands rather than what is over; then the manager's rather than that of the counters.
+static bool is_better(const struct alarm_rec *r, const struct alarm_rec *than)
+{
+    if (r->v.active != than->v.active)
+        return r->v.active;
+    return r->source == ALARM_BY_WATCH && than->source != ALARM_BY_WATCH;
+}
+
+// A finding about one port names the node that it is on, which answers: port 0 is the node itself.
 static void find_nodes(const struct alarms *a, struct nodes *x)
 {
     u64map_init(&x->at, NULL, 16);
@@ -40,16 +53,16 @@ static void find_nodes(const struct alarms *a, struct nodes *x)
     x->n = 0;
     for (struct alarm_rec *r = a->first; r; r = r->next) {
         uint32_t i;
-        if (r->v.group || !is_rule(r, "S05") || !r->node_guid[0])
+        if (r->v.group || !is_rule(r, "S05") || !r->node_guid[0] || r->port[0])
             continue;
-        if (u64map_get(&x->at, r->node_guid[0], &i)) { // the manager's before that of the counters
-            if (r->source == ALARM_BY_WATCH)
+        if (u64map_get(&x->at, node_key(r, 0), &i)) {
+            if (is_better(r, x->rec[i]))
                 x->rec[i] = r;
             continue;
         }
         if ((x->n & (x->n - 1)) == 0)
             x->rec = xreallocarray(x->rec, x->n ? x->n * 2ul : 1, sizeof(struct alarm_rec *));
-        u64map_set(&x->at, r->node_guid[0], x->n);
+        u64map_set(&x->at, node_key(r, 0), x->n);
         x->rec[x->n++] = r;
     }
 }
@@ -58,8 +71,8 @@ static struct alarm_rec *by_node(const struct nodes *x, const struct alarm_rec *
 {
     for (int e = 0; e < 2; e++) {
         uint32_t i;
-        if (r->node_guid[e] && u64map_get(&x->at, r->node_guid[e], &i) && may_cause(x->rec[i], r) &&
-            strcmp(x->rec[i]->v.fabric, r->v.fabric) == 0)
+        if (r->node_guid[e] && u64map_get(&x->at, node_key(r, e), &i) && may_cause(x->rec[i], r) &&
+            x->rec[i]->node_guid[0] == r->node_guid[e] && strcmp(x->rec[i]->v.fabric, r->v.fabric) == 0)
             return x->rec[i];
     }
     return NULL;
@@ -137,9 +150,36 @@ static struct alarm_rec *cause_of_group(const struct alarm_rec *g)
 static struct alarm_rec *root_of(struct alarm_rec *r)
 {
     struct alarm_rec *at = alarm_top(r);
-    for (unsigned i = 0; i < CHAIN_MAX && at->cause; i++)
+    while (at->cause) // no circle is left
         at = alarm_top(at->cause);
     return at;
+}
+
+// The oldest of a circle is what began it.
+static void open_circle(struct alarm_rec *in)
+{
+    struct alarm_rec *oldest = in;
+    for (struct alarm_rec *at = alarm_top(in->cause); at != in; at = alarm_top(at->cause))
+        oldest = at->v.id < oldest->v.id ? at : oldest;
+    oldest->cause = NULL;
+}
+
+// Nothing follows from itself, over however many others. What only leads into a circle keeps its cause.
+static void open_circles(struct alarms *a)
+{
+    uint32_t walk = 0;
+    for (struct alarm_rec *r = a->first; r; r = r->next)
+        r->walk = 0;
+    for (struct alarm_rec *r = a->first; r; r = r->next) {
+        struct alarm_rec *at = r->leader ? NULL : r;
+        for (walk++; at && at->walk == 0; at = at->cause ? alarm_top(at->cause) : NULL)
+            at->walk = walk;
+        if (at && at->walk == walk)
+            open_circle(at);
+    }
+    for (struct alarm_rec *r = a->first; r; r = r->next) // a member has its leader's root
+        if (r->leader && r->cause && (alarm_top(r->cause) == r->leader || !r->leader->cause))
+            r->cause = NULL;
 }
 
 static void take_root(struct alarms *a, struct alarm_rec *r)
@@ -177,11 +217,7 @@ void alarm_causes(struct alarms *a)
     for (struct alarm_rec *r = a->first; r; r = r->next)
         if (r->v.group)
             r->cause = cause_of_group(r);
-    // Nothing follows from itself, over however many others.
-    for (struct alarm_rec *r = a->first; r; r = r->next)
-        if (r->cause &&
-            (alarm_top(r->cause) == alarm_top(r) || root_of(r) == alarm_top(r) || root_of(r)->cause))
-            r->cause = NULL;
+    open_circles(a);
     for (struct alarm_rec *r = a->first; r; r = r->next)
         take_root(a, r);
     u64map_done(&nodes.at);
@@ -196,12 +232,12 @@ void alarm_explain(struct alarms *a, const char *fabric, const char *rule, const
     if (!r || !c || r->told_cause == c->v.id)
         return;
     r->told_cause = c->v.id;
-    a->causes_stale = a->list_stale = true;
+    alarm_causes_moved(a);
 }
 
 uint32_t alarm_followers(const struct alarms *ca, uint64_t id, const struct alarm ***ret)
 {
-    struct alarms *a = (struct alarms *)ca; // the cache alone
+    struct alarms *a = (struct alarms *)ca; // as in alarms_list()
     const struct alarm_rec *root = alarm_rec_by_id(a, id);
     uint32_t n = 0;
     alarm_causes(a);

@@ -91,7 +91,9 @@ static void make_list(struct alarms *a)
 
 uint32_t alarms_list(const struct alarms *ca, const struct alarm **ret)
 {
-    struct alarms *a = (struct alarms *)ca; // the cache alone
+    // What is kept for readers alone; and what is found to have another root waits to be told: the timer that
+    // would have found it is armed already, so a reader changes nothing of what is told.
+    struct alarms *a = (struct alarms *)ca;
     if (a->list_stale)
         make_list(a);
     *ret = a->list;
@@ -119,7 +121,7 @@ uint32_t alarm_members(const struct alarms *a, uint64_t id, const struct alarm *
 void alarms_count(const struct alarms *a, const char *fabric, struct alarms_count *ret)
 {
     *ret = (struct alarms_count){0};
-    alarm_causes((struct alarms *)a); // the cache alone
+    alarm_causes((struct alarms *)a); // as in alarms_list()
     for (const struct alarm_rec *r = a->first; r; r = r->next) {
         uint32_t *const of[] = {&ret->info, &ret->minor, &ret->major, &ret->critical};
         if (r->leader || !r->v.active || (fabric && strcmp(r->v.fabric, fabric) != 0))

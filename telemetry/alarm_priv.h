@@ -36,6 +36,7 @@ struct alarm_rec {
     struct alarm_rec *member_prev, *member_next;
     struct alarm_rec *cause;   // as of the last alarm_causes(), which is before any other use
     struct alarm_weight story; // of a root: the worst of it and its followers
+    uint32_t walk;             // of open_circles(): which one has come by; 0: none
     uint64_t told_cause;       // of alarm_explain(): id, perhaps of one that is over; 0
     uint32_t peak;             // members at most so far
     int64_t begun;             // loop time; before 0 when it is of an earlier run
@@ -124,10 +125,14 @@ static inline struct alarm_rec *alarm_top(struct alarm_rec *r)
 }
 
 // alarm_cause.c
-void alarm_causes(struct alarms *a); // looks for all causes anew, when something has changed
+// Looks for all causes anew, when something has changed. What has another root is told with what is due next
+// (alarm_tell()), also where a reader was the first to look.
+void alarm_causes(struct alarms *a);
 
 // alarm_tell.c
 void alarm_tell_later(struct alarms *a, struct alarm_rec *r, uint8_t what);
+void alarm_causes_moved(
+    struct alarms *a); // they are looked for, and what is new of them told, within a second
 void alarm_tell_now(struct alarms *a, struct alarm_rec *r, int what, const char *by);
 void alarm_tell(void *a); // what is due; the timer's
 void alarm_event(struct alarms *a, const char *fabric, const char *kind, const char *severity,

@@ -70,10 +70,13 @@ const struct alarm_rule alarm_rules[] = {
      .name = "narrow-or-slow",
      .title = "narrow or slow",
      .severity = "major",
-     .raised = "active width or speed is below what both ends have enabled",
+     .raised =
+         "active width or speed is below what both ends have enabled; or below what most cables like it of "
+         "the same switch run at (three others at least), where both ends can more; or below what it ran "
+         "at itself since weftd began",
      .cleared = "equal for 60 s",
      .advice = "reset the port once; then reseat and replace the cable: lanes are missing, or training fell "
-               "back",
+               "back. Where somebody has lowered both ends: enable the full width and speed again",
      .source = "weft",
      .clear_after_ns = 60 * MONO_S,
      .own_clear = true},
@@ -396,6 +399,15 @@ const struct alarm_rule alarm_rules[] = {
      .advice = "too many bad links for one cause each: look for what they share; weft isolate list",
      .source = "PDR",
      .clear_after_ns = 0},
+    {.id = "W07",
+     .name = "alarms-full",
+     .title = "too many alarms",
+     .severity = "critical",
+     .raised = "100,000 alarms stand; others are not taken",
+     .cleared = "below 90,000",
+     .advice = "something general is wrong; the list shows what came first",
+     .source = "weft",
+     .clear_after_ns = 0},
     {.id = "W08",
      .name = "notify-failing",
      .title = "alarms are not taken",
@@ -406,15 +418,6 @@ const struct alarm_rule alarm_rules[] = {
                "events are kept and sent when it is back",
      .source = "weft",
      .clear_after_ns = 20 * MONO_S},
-    {.id = "W07",
-     .name = "alarms-full",
-     .title = "too many alarms",
-     .severity = "critical",
-     .raised = "100,000 alarms stand; others are not taken",
-     .cleared = "below 90,000",
-     .advice = "something general is wrong; the list shows what came first",
-     .source = "weft",
-     .clear_after_ns = 0},
 };
 const unsigned alarm_num_rules = sizeof(alarm_rules) / sizeof(alarm_rules[0]);
 

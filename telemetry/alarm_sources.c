@@ -139,22 +139,46 @@ static bool lasts(struct alarm_watch *w, const char *rule, const char *subject, 
 
 // --- findings ---
 
-// Findings name what has no name of its own, or more than one, with its GUID: "spine-1 (0x…)".
-static uint64_t guid_in(const char *where)
+// The port of "leaf-1[7]"; 0: it ends otherwise.
+static uint8_t port_before(const char *text, const char *end)
+{
+    const char *at = end - 2;
+    unsigned port = 0;
+    if (end - text < 4 || end[-1] != ']')
+        return 0;
+    for (unsigned ten = 1; at > text && *at >= '0' && *at <= '9' && ten < 1000; ten *= 10)
+        port += ten * (unsigned)(*at-- - '0');
+    return *at == '[' && port <= UINT8_MAX ? (uint8_t)port : 0;
+}
+
+// Findings name what has no name of its own, or more than one, with its GUID: "spine-1 (0x…)"; and a port by
+// the node that it is on, which is not what they are about: "leaf-1[7] (0x…)", "0x…[7]". Port 0: the node.
+static uint64_t guid_in(const char *where, uint8_t *ret_port)
 {
     char text[GUID_STR_SIZE] = "";
     uint64_t guid = 0;
     const char *at = strstr(where, "0x");
+    for (const char *p = strstr(where, " (0x"); p; p = strstr(p + 1, " (0x"))
+        at = p + 2; // a name may have anything in it
+    *ret_port = 0;
     if (!at || strlen(at) < GUID_STR_SIZE - 2)
         return 0;
     memcpy(text, at, GUID_STR_SIZE - 2);
-    return guid_parse(text, &guid) == 0 ? guid : 0;
+    if (guid_parse(text, &guid) != 0)
+        return 0;
+    if (at == where)
+        *ret_port = port_before(where, where + strlen(where));
+    else if (at - where > 2)
+        *ret_port = port_before(where, at - 2);
+    return guid;
 }
 
 static void raise_finding(struct alarm_watch *w, const struct finding *f, int64_t now)
 {
     struct alarm_source src;
     char subject[300], reason[800];
+    uint8_t port;
+    uint64_t guid = guid_in(f->where, &port);
     if (!alarm_of_finding(f->code, f->severity, &src))
         return;
     snprintf(subject, sizeof(subject), "%s %s", f->code, f->where);
@@ -169,15 +193,18 @@ static void raise_finding(struct alarm_watch *w, const struct finding *f, int64_
                                              .reason = reason,
                                              .group = f->code,
                                              .group_place = f->code,
-                                             .node_guid = {guid_in(f->where)},
+                                             .node_guid = {guid},
+                                             .port = {port},
                                              .source = ALARM_BY_WATCH});
 }
 
 // --- a part that is out of reach ---
 
 struct part {
-    uint32_t switches, inner, outer,
-        lit; // cables within (from both ends), to the rest, and those that are up
+    uint32_t switches;
+    uint32_t inner; // cables within, from both ends
+    uint32_t outer; // … to the rest
+    uint32_t lit;   // … of these that are up
 };
 
 // Whether the far end, which is there, says that its link is up.

@@ -38,7 +38,7 @@ struct alarm_look {             // borrowed during the call
     int db_status; // 0, or why the database cannot be written
     const char *db_text;
     const char
-        *db_anew;     // it was taken away and is written anew, of the last hour: what is to be told; or NULL
+        *db_anew;     // what is to be told, of the last hour: it was taken away and is written anew; or NULL
     const char *down; // why there is no manager, or NULL
 };
 

@@ -118,12 +118,23 @@ void alarm_tell_now(struct alarms *a, struct alarm_rec *r, int what, const char 
     buf_done(&data);
 }
 
-void alarm_tell_later(struct alarms *a, struct alarm_rec *r, uint8_t what)
+static void come_in_a_second(struct alarms *a)
 {
     int64_t at = alarms_now(a) + HOLD;
-    r->untold |= what;
     if (!loop_timer_pending(&a->tell) || a->tell.due.ns > at)
         loop_timer_at(&a->tell, (mono_t){at});
+}
+
+void alarm_tell_later(struct alarms *a, struct alarm_rec *r, uint8_t what)
+{
+    r->untold |= what;
+    come_in_a_second(a);
+}
+
+void alarm_causes_moved(struct alarms *a)
+{
+    a->causes_stale = a->list_stale = true;
+    come_in_a_second(a);
 }
 
 static void tell_one(struct alarms *a, struct alarm_rec *r)

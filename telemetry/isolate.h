@@ -5,9 +5,8 @@
 //
 //   - splits the fabric: both ends must reach each other over links that work and carry traffic
 //   - beyond max(10, 0.5 %) of all links
-//   - host links, unless allowed; a host's last link, unless that is allowed too. No route goes round a
-//   host's
-//     link, so these cannot be drained: they are named, and a person takes them out of use
+//   - host links, unless allowed; a host's last link, unless that is allowed too. No route goes round the
+//     link of a host, so these cannot be drained: they are named, and a person takes them out of use
 //   - more than a quarter of a switch's links to the tier above (CorrOpt, SIGCOMM 2017: capacity is kept)
 //   - what is excluded, by a list with time limits
 //   - one link more than twice a week

@@ -12,6 +12,7 @@
 
 #include "lib/xalloc.h"
 #include "telemetry/alarm.h"
+#include "telemetry/alarm_sources.h"
 
 #define S MONO_S
 #define MIN (60 * MONO_S)
@@ -186,6 +187,93 @@ static void of_a_node(void **state)
     free(of_it);
 }
 
+// What does not answer behind a port takes nothing of the node along that the port is on.
+static void of_what_is_behind_a_port(void **state)
+{
+    struct fix *f = *state;
+    struct findings found = {0};
+    struct alarm_look l = {.running = true, .findings = &found};
+    struct alarm_watch *w = alarm_watch_new(f->a, "fab");
+    findings_add(&found, FINDING_WARNING, "peer-silent", "leaf[7] (0x0000000000000005)", "nobody answers");
+    findings_add(&found, FINDING_WARNING, "port-info-silent", "0x0000000000000006[255]", "no PortInfo");
+    findings_add(&found, FINDING_ERROR, "peer-silent", "a (0xb)[1] (0x0000000000000007)", "silent");
+    findings_add(&found, FINDING_WARNING, "port-info-silent", "leaf[0] (0x0000000000000008)", "no PortInfo");
+    alarm_watch_look(w, &l, 0, 0);
+    static const uint8_t port[] = {7, 255, 0, 0};
+    for (uint64_t guid = 5; guid < 9; guid++) {
+        char subject[20];
+        snprintf(subject, sizeof(subject), "0x%d/1", (int)guid);
+        struct alarm_report r = of("L01", subject, ALARM_MAJOR, guid);
+        alarm_raise(f->a, &r);
+    }
+    struct alarm_report counters = of("S05", "0x5", ALARM_MAJOR, 0x5);
+    alarm_raise(f->a, &counters);
+    is_root(f, "S05", "0x5");
+    follows(f, "L01", "0x5/1", "S05", "0x5");
+    is_root(f, "L01", "0x6/1");
+    const struct alarm *x = find(f, "S05", "peer-silent leaf[7] (0x0000000000000005)");
+    assert_true(x->node_guid[0] == 5 && x->port[0] == port[0]);
+    x = find(f, "S05", "port-info-silent 0x0000000000000006[255]");
+    assert_true(x->node_guid[0] == 6 && x->port[0] == port[1]);
+    follows(f, "L01", "0x8/1", "S05", "port-info-silent leaf[0] (0x0000000000000008)");
+    alarm_watch_free(w);
+    findings_done(&found);
+}
+
+// Fabrics may have nodes of one GUID; and what stands is a cause before what is over.
+static void of_the_node_that_is_meant(void **state)
+{
+    struct fix *f = *state;
+    struct alarm_report here = of("S05", "0x5", ALARM_MAJOR, 0x5), there = of("S05", "0x5", ALARM_MAJOR, 0x5);
+    struct alarm_report link = of("L01", "0x5/1", ALARM_MAJOR, 0x5);
+    there.fabric = "other";
+    there.source = ALARM_BY_WATCH;
+    alarm_raise(f->a, &here);
+    alarm_raise(f->a, &there);
+    alarm_raise(f->a, &link);
+    assert_int_not_equal(find(f, "L01", "0x5/1")->cause, 0);
+    struct alarm_report silent = of("S05", "peer-silent x", ALARM_MAJOR, 0x5);
+    silent.source = ALARM_BY_WATCH;
+    alarm_raise(f->a, &silent);
+    follows(f, "L01", "0x5/1", "S05", "peer-silent x");
+    alarm_clear(f->a, "fab", "S05", "peer-silent x");
+    const struct alarm *x = find(f, "L01", "0x5/1");
+    assert_true(x->cause != 0 && alarm_by_id(f->a, x->cause)->active);
+    assert_string_equal(alarm_by_id(f->a, x->cause)->fabric, "fab");
+}
+
+// What leads into a circle keeps its cause.
+static void into_a_circle(void **state)
+{
+    struct fix *f = *state;
+    static const char *const name[] = {"before", "a", "b", "c", "behind"};
+    for (int i = 0; i < 5; i++)
+        up(f, "C01", name[i], ALARM_MAJOR);
+    alarm_explain(f->a, "fab", "C01", "before", "C01", "b");
+    alarm_explain(f->a, "fab", "C01", "behind", "C01", "c");
+    alarm_explain(f->a, "fab", "C01", "a", "C01", "b");
+    alarm_explain(f->a, "fab", "C01", "b", "C01", "c");
+    alarm_explain(f->a, "fab", "C01", "c", "C01", "a");
+    follows(f, "C01", "before", "C01", "b");
+    follows(f, "C01", "behind", "C01", "c");
+    is_root(f, "C01", "a"); // the oldest of it
+    assert_int_equal(find(f, "C01", "a")->followers, 4);
+}
+
+// Nobody need look for it to be told.
+static void told_without_a_reader(void **state)
+{
+    struct fix *f = *state;
+    up(f, "C01", "a", ALARM_MAJOR);
+    up(f, "C02", "root", ALARM_MAJOR);
+    pass(f, 70 * S);
+    assert_int_equal(f->changed, 0);
+    alarm_explain(f->a, "fab", "C01", "a", "C02", "root");
+    pass(f, 2 * S);
+    assert_int_equal(f->changed, 1);
+    assert_non_null(strstr(f->last, "\"follows\":\"C02\""));
+}
+
 // Whom ports wait for is told; it holds over what is told again, and ends with the cause.
 static void of_a_tree(void **state)
 {
@@ -337,8 +425,18 @@ static void counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {T(of_one_cable),     T(of_a_flap),    T(of_a_node),
-                                       T(of_a_tree),        T(order),        T(momentary),
-                                       T(hosts_of_a_group), T(group_of_now), T(counts)};
+    const struct CMUnitTest tests[] = {T(of_one_cable),
+                                       T(of_a_flap),
+                                       T(of_a_node),
+                                       T(of_a_tree),
+                                       T(order),
+                                       T(momentary),
+                                       T(hosts_of_a_group),
+                                       T(group_of_now),
+                                       T(counts),
+                                       T(of_what_is_behind_a_port),
+                                       T(of_the_node_that_is_meant),
+                                       T(into_a_circle),
+                                       T(told_without_a_reader)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,6 +276,23 @@ static void weft_itself(void **state)
     assert_null(find(f, "W06", ""));
 }
 
+// Ports of what is there whose cables lead to what is gone.
+static void ways_to(struct builder *b, const struct fabric *all, const bool *gone, enum port_state state)
+{
+    for (uint32_t i = 0; i < all->num_nodes; i++) {
+        const struct node *n = &all->node[i];
+        for (unsigned num = 1; !gone[i] && num <= n->num_ports; num++) {
+            const struct port *p = &all->port[fabric_port_at(all, n, num).i];
+            const struct node *z = fabric_peer_node(all, p);
+            struct port_attrs a = p->a;
+            if (!z || !gone[z - all->node])
+                continue;
+            a.state = state;
+            builder_port(b, (node_id){i}, num, &a);
+        }
+    }
+}
+
 // Dead switches are no part that is cut off, also where they are cabled to each other.
 static void dead_switches_are_no_part(void **state)
 {
@@ -291,19 +308,23 @@ static void dead_switches_are_no_part(void **state)
             leaf[leaf[0] != 0] = n->guid;
     }
     f->l.known = fabric_ref(all);
+    bool *gone = xcalloc(all->num_nodes, sizeof(*gone));
     for (int round = 0; round < 3; round++) {
         struct builder *b = builder_from(all);
-        node_id n;
-        builder_find(b, leaf[0], &n);
-        builder_remove(b, n);
-        builder_find(b, round == 1 ? spine : leaf[1], &n);
-        if (round > 0)
-            builder_remove(b, n);
+        uint64_t dead[] = {leaf[0], round == 1 ? spine : leaf[1]};
+        memset(gone, 0, all->num_nodes * sizeof(*gone));
+        for (int i = 0; i < 1 + (round > 0); i++) {
+            const struct node *n = fabric_by_guid(all, dead[i]);
+            gone[n - all->node] = true;
+            builder_remove(b, (node_id){(uint32_t)(n - all->node)});
+        }
+        ways_to(b, all, gone, PORT_DOWN);
         fabric_unref(f->l.live);
         f->l.live = builder_seal(b, 2, NULL);
         look(f, 10 * S);
         assert_null(find(f, "S07", "split"));
     }
+    free(gone);
     fabric_unref(all);
 }
 
@@ -340,20 +361,11 @@ static void a_part_is_cut_off(void **state)
         struct builder *b = builder_from(all);
         uint32_t gone = 0;
         for (uint32_t i = 0; i < all->num_nodes; i++) {
-            const struct node *n = &all->node[i];
-            if (pod[i]) {
+            if (pod[i])
                 builder_remove(b, (node_id){i});
-                gone++;
-            } else if (n->type == NODE_SWITCH) {
-                for (unsigned num = 1; num <= n->num_ports; num++) {
-                    struct port_attrs a = all->port[n->first_port + num].a;
-                    const struct node *z = fabric_peer_node(all, &all->port[n->first_port + num]);
-                    if (z && pod[z - all->node])
-                        a.state = lit ? PORT_ACTIVE : PORT_DOWN;
-                    builder_port(b, (node_id){i}, num, &a);
-                }
-            }
+            gone += pod[i];
         }
+        ways_to(b, all, pod, lit ? PORT_ACTIVE : PORT_DOWN);
         assert_in_range(gone, 2, all->num_nodes - 1);
         fabric_unref(f->l.live);
         f->l.live = builder_seal(b, 2, NULL);
