@@ -236,16 +236,30 @@ static int by_lost(const void *a, const void *b)
     return x->root < y->root ? -1 : x->root > y->root;
 }
 
-// The root, or another of the cables that are full together: which of them loses most may change.
-static bool same_cause(const struct congest_tree *was, const struct congest_tree *is)
+static bool is_beside(const struct congest_tree *was, const struct congest_tree *is)
 {
-    bool same = was->root == is->root;
-    for (uint32_t i = 0; i < is->num_beside && !same; i++)
-        same = is->beside[i] == was->root;
-    return same;
+    bool yes = false;
+    for (uint32_t i = 0; i < is->num_beside && !yes; i++)
+        yes = is->beside[i] == was->root;
+    return yes;
 }
 
-// A tree is the one that had the same root; one that is not seen stays for its grace as it was.
+static void go_on(struct congest *c, struct congest_tree *is, bool beside)
+{
+    for (uint32_t k = 0; k < c->num_trees && !is->id; k++) {
+        struct congest_tree *was = c->tree[k];
+        if (!was || !(beside ? is_beside(was, is) : was->root == is->root))
+            continue;
+        is->id = was->id;
+        is->since = was->since;
+        is->sweeps = was->sweeps + 1;
+        congest_tree_free(was);
+        c->tree[k] = NULL;
+    }
+}
+
+// A tree is the one that had the same root; where none had, that of another of the cables that are full
+// together: which of them loses most may change. One that is not seen stays for its grace as it was.
 static void keep_identity(struct congest *c, struct congest_tree **now, uint32_t n, int64_t time)
 {
     struct congest_tree **all = xcalloc(n + c->num_trees + 1, sizeof(*all));
@@ -254,14 +268,10 @@ static void keep_identity(struct congest *c, struct congest_tree **now, uint32_t
         now[i]->id = 0;
         now[i]->since = time;
         now[i]->sweeps = 1;
-        for (uint32_t k = 0; k < c->num_trees && !now[i]->id; k++)
-            if (c->tree[k] && same_cause(c->tree[k], now[i])) {
-                now[i]->id = c->tree[k]->id;
-                now[i]->since = c->tree[k]->since;
-                now[i]->sweeps = c->tree[k]->sweeps + 1;
-                congest_tree_free(c->tree[k]);
-                c->tree[k] = NULL;
-            }
+        go_on(c, now[i], false);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        go_on(c, now[i], true);
         if (!now[i]->id)
             now[i]->id = c->next_id++;
         all[num++] = now[i];

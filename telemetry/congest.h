@@ -51,7 +51,7 @@ struct congest_tree {
     double held, used;    // of the root; NAN: not known
     double siblings_used; // roots between switches: mean of the ports that could carry the same; NAN: none
     double lost_bps;      // of all members
-    double share;         // of all bandwidth lost in the fabric now
+    double share;         // of all bandwidth lost in the fabric now, what is taken to be lost included
     // Of its members' waits that the tree explains. Below 0.5 the kind is UNCLEAR, unless the root itself is
     // seen to wait for a host, or to stand in a circle.
     double explained;
@@ -61,7 +61,9 @@ struct congest_tree {
     uint32_t num_adapters; // host ports among members: senders that may be held up
     const uint32_t *cycle; // DEADLOCK: slots of the circle
     uint32_t num_cycle;
-    const uint32_t *beside; // slots of its siblings that are full too, as far as is known: the same cause
+    // Slots of its siblings that are full too, as far as is known, and of full cables in line with these: the
+    // same cause.
+    const uint32_t *beside;
     uint32_t num_beside;
 };
 
@@ -128,15 +130,13 @@ struct congest_part {
     double mean_used, max_used, mean_held, max_held, lost_bps; // of ports between switches' and towards hosts
     double imbalance; // greatest use of a port between switches over their mean; 1: even; NAN: no traffic
 };
-// Computed anew; malloc'd, the caller's. Returns rows.
-uint32_t congest_by_rail(const struct tele_table *t, struct congest_part **ret);
-uint32_t congest_by_su(const struct tele_table *t, struct congest_part **ret);
-// Both in parts of `most` ports each; congest_sums_some() is true when those were all. Another snapshot in
+// In parts of `most` ports each; congest_sums_some() is true when those were all. Another snapshot in
 // between begins it anew.
 struct congest_sums;
 struct congest_sums *congest_sums_new(void);
 void congest_sums_free(struct congest_sums *s); // NULL is fine
 bool congest_sums_some(struct congest_sums *s, const struct tele_table *t, uint32_t most);
+// malloc'd, the caller's. Returns rows.
 uint32_t congest_sums_by_rail(const struct congest_sums *s, struct congest_part **ret);
 uint32_t congest_sums_by_su(const struct congest_sums *s, struct congest_part **ret);
 

@@ -340,21 +340,3 @@ uint32_t congest_sums_by_su(const struct congest_sums *s, struct congest_part **
 {
     return parts(s->su, s->sus, ret);
 }
-
-uint32_t congest_by_rail(const struct tele_table *t, struct congest_part **ret)
-{
-    struct congest_sums *s = congest_sums_new();
-    congest_sums_some(s, t, UINT32_MAX);
-    uint32_t n = congest_sums_by_rail(s, ret);
-    congest_sums_free(s);
-    return n;
-}
-
-uint32_t congest_by_su(const struct tele_table *t, struct congest_part **ret)
-{
-    struct congest_sums *s = congest_sums_new();
-    congest_sums_some(s, t, UINT32_MAX);
-    uint32_t n = congest_sums_by_su(s, ret);
-    congest_sums_free(s);
-    return n;
-}

@@ -110,52 +110,9 @@ static uint32_t candidates(const struct congest *c, struct candidate *ret)
 
 // --- kinds ---
 
-static uint8_t widest(uint8_t widths)
-{
-    static const uint8_t order[] = {8, 4, 2, 16, 1}; // 12x, 8x, 4x, 2x, 1x
-    for (unsigned i = 0; i < sizeof(order); i++)
-        if (widths & order[i])
-            return order[i];
-    return 0;
-}
-
-static uint8_t top_bit(uint8_t x)
-{
-    return x ? (uint8_t)(1U << (31 - __builtin_clz(x))) : 0;
-}
-
-// What both ends can, as far as they say; devices name widths that their connector does not have.
-static uint32_t best_mbps(const struct fabric *f, uint32_t port, bool wider)
-{
-    const struct port_attrs *a = &f->port[port].a, *z = &f->port[f->port[port].peer.i].a;
-    struct port_attrs best = *a;
-    best.fdr10 = 0;
-    if (wider)
-        best.width_active = widest(a->width_supported & z->width_supported);
-    best.speed_ext_active = top_bit(a->speed_ext_supported & z->speed_ext_supported);
-    best.speed_active = top_bit(a->speed_supported & z->speed_supported);
-    return port_rate_mbps(&best);
-}
-
-// Below what both ends can, and below what most cables like it of the same switch do.
 static bool is_slow(const struct fabric *f, uint32_t port)
 {
-    if (!f || port >= f->num_ports || !port_valid(f->port[port].peer))
-        return false;
-    const struct node *n = fabric_node(f, f->port[port].node), *peer = fabric_peer_node(f, &f->port[port]);
-    uint32_t does = port_rate_mbps(&f->port[port].a), faster = 0, others = 0;
-    if (n->type != NODE_SWITCH || !does || best_mbps(f, port, true) <= does)
-        return false;
-    for (unsigned i = 1; i <= n->num_ports; i++) {
-        const struct port *p = &f->port[n->first_port + i];
-        const struct node *z = fabric_peer_node(f, p);
-        if (!z || n->first_port + i == port || (z->type == NODE_SWITCH) != (peer->type == NODE_SWITCH))
-            continue;
-        others++;
-        faster += port_rate_mbps(&p->a) > does;
-    }
-    // Alone, only its speed is believed.
-    return others ? faster * 2 > others : best_mbps(f, port, false) > does;
+    return f && port < f->num_ports && tele_is_slow(f, &f->port[port], NULL, 0);
 }
 
 // Ports that could carry the same: up, other ports of the switch to that tier; down, other ports into the
@@ -275,7 +232,8 @@ static bool in_line(const struct congest_graph *g, uint32_t from, uint32_t to)
     return yes;
 }
 
-// Full siblings are one cause: all of them together carry less than is sent.
+// Full siblings are one cause: all of them together carry less than is sent. So are two full cables between
+// switches of which one waits for the other: all goes over both.
 static void join_siblings(const struct congest *c, struct candidate *x, uint32_t n)
 {
     uint32_t *place = xmalloc((c->g.num_v + 1) * sizeof(*place));
@@ -349,7 +307,7 @@ static void set_members(const struct congest *c, const struct candidate *x, stru
         m[t->num_members++] = (struct congest_member){
             .slot = v->slot,
             .depth = x->up[i].depth,
-            .held = v->h,
+            .held = c->track[v->slot].h,
             .used = v->u,
             .lost_bps = v->lost,
             .victim = c->routes.tables && !congest_leads(&c->routes, c->t, v->slot, &root),
@@ -416,6 +374,16 @@ static void set_beside(const struct congest *c, const struct candidate *x, struc
     t->beside = slot;
 }
 
+// Of all that wait, those included that must though nobody read it.
+static double share_of_lost(const struct congest *c, double lost)
+{
+    double all = c->totals.lost_bps;
+    for (uint32_t i = 0; i < c->g.num_v; i++)
+        if (c->track[c->g.v[i].slot].presumed)
+            all += c->g.v[i].lost;
+    return all > 0 ? fmin(1, lost / all) : 0;
+}
+
 // second: the one that would come next, had this one not been taken; NULL.
 static struct congest_tree *make_tree(const struct congest *c, const struct candidate *x, double taken,
                                       const struct candidate *second)
@@ -423,11 +391,11 @@ static struct congest_tree *make_tree(const struct congest *c, const struct cand
     const struct congest_vertex *v = &c->g.v[x->root];
     struct congest_tree *t = xcalloc(1, sizeof(*t));
     t->root = v->slot;
-    t->root_read = v->type == VERTEX_HELD || !isnan(v->h);
-    t->held = v->h;
+    t->held = c->track[v->slot].h; // v->h may be a guess
+    t->root_read = !isnan(t->held);
     t->used = v->u;
     t->lost_bps = taken;
-    t->share = c->totals.lost_bps > 0 ? fmin(1, taken / c->totals.lost_bps) : 0;
+    t->share = share_of_lost(c, taken);
     t->siblings_used = siblings_used(c, v->slot);
     t->second_root = TELE_SLOT_NONE;
     set_members(c, x, t);

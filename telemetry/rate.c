@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #define SECOND 1e9
 
@@ -87,6 +88,91 @@ void tele_use(const struct tele_table *t, uint32_t slot, struct tele_use *ret)
     if (ret->held > 1.01 - ret->xmit_used)
         ret->held = 1.01 - ret->xmit_used;
     ret->lost_bps = ret->held * bytes;
+}
+
+// --- what a cable should run at ---
+
+#define SIBLINGS_MIN 3
+
+static unsigned highest(unsigned bits)
+{
+    unsigned b = 1;
+    while (bits >> 1 >= b)
+        b <<= 1;
+    return bits ? b : 0;
+}
+
+// Best that both ends have enabled, against what is. 0 in what is not known.
+static bool is_below(const struct port_attrs *a, const struct port_attrs *b, char *text, size_t size)
+{
+    unsigned width = a->width_enabled & b->width_enabled, ext = a->speed_ext_enabled & b->speed_ext_enabled;
+    unsigned best = tele_lanes(width), active = tele_lanes(a->width_active);
+    struct port_attrs can = *a;
+    if (best == 0 || active == 0)
+        return false;
+    if (ext && a->speed_ext_active < highest(ext) && !a->fdr10) {
+        can.speed_ext_active = (uint8_t)highest(ext);
+        snprintf(text, size, "%ux at %.0f Gb/s where both ends can %.0f", active, port_rate_mbps(a) / 1000.0,
+                 port_rate_mbps(&can) / 1000.0);
+        return true;
+    }
+    unsigned old = a->speed_enabled & b->speed_enabled;
+    if (!ext && a->speed_ext_active == 0 && old && a->speed_active && a->speed_active < highest(old)) {
+        can.speed_active = (uint8_t)highest(old);
+        snprintf(text, size, "%ux at %.0f Gb/s where both ends can %.0f", active, port_rate_mbps(a) / 1000.0,
+                 port_rate_mbps(&can) / 1000.0);
+        return true;
+    }
+    if (active < best) {
+        snprintf(text, size, "%ux where both ends can %ux", active, best);
+        return true;
+    }
+    return false;
+}
+
+// What both ends say that they can, 0: they do not say.
+static uint32_t best_mbps(const struct port_attrs *a, const struct port_attrs *z)
+{
+    static const uint8_t order[] = {8, 4, 2, 16, 1}; // 12x, 8x, 4x, 2x, 1x
+    struct port_attrs best = *a;
+    uint8_t widths = a->width_supported & z->width_supported;
+    best.fdr10 = 0;
+    best.width_active = 0;
+    for (unsigned i = 0; i < sizeof(order) && !best.width_active; i++)
+        best.width_active = widths & order[i];
+    best.speed_ext_active = (uint8_t)highest(a->speed_ext_supported & z->speed_ext_supported);
+    best.speed_active = (uint8_t)highest(a->speed_supported & z->speed_supported);
+    return best.width_active ? port_rate_mbps(&best) : 0;
+}
+
+// Of the switch's other cables to nodes of the same role: most are faster, and both ends could.
+static bool is_behind(const struct fabric *f, const struct port *p, char *text, size_t size)
+{
+    const struct node *n = fabric_node(f, p->node), *peer = fabric_peer_node(f, p);
+    uint32_t does = port_rate_mbps(&p->a), faster = 0, others = 0;
+    if (n->type != NODE_SWITCH || !peer || !does || best_mbps(&p->a, &fabric_port(f, p->peer)->a) <= does)
+        return false;
+    for (unsigned i = 1; i <= n->num_ports; i++) {
+        const struct port *q = &f->port[n->first_port + i];
+        const struct node *z = fabric_peer_node(f, q);
+        if (!z || q == p || z->role != peer->role || q->a.state < PORT_INIT)
+            continue;
+        others++;
+        faster += port_rate_mbps(&q->a) > does;
+    }
+    if (others < SIBLINGS_MIN || faster * 2 <= others)
+        return false;
+    snprintf(text, size, "%ux at %.0f Gb/s where %u of %u cables like it of the same switch are faster",
+             tele_lanes(p->a.width_active), does / 1000.0, faster, others);
+    return true;
+}
+
+bool tele_is_slow(const struct fabric *f, const struct port *p, char *text, size_t size)
+{
+    if (!port_valid(p->peer) || p->a.state < PORT_INIT)
+        return false;
+    const struct port *z = fabric_port(f, p->peer);
+    return is_below(&p->a, &z->a, text, size) || is_behind(f, p, text, size) || is_behind(f, z, text, size);
 }
 
 // --- bit errors ---

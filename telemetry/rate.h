@@ -28,6 +28,12 @@ unsigned tele_wait_tick_bytes(uint32_t vendor_id, uint16_t device_id, unsigned l
 // Of a link width's code (PortInfo), or of a set of them the widest: lanes; 0: none.
 unsigned tele_lanes(unsigned widths);
 
+// Whether a cable that is up is narrower or slower than it should be: the best that both ends have enabled;
+// where the ends enable no more than they run at (one that was enabled at 1x by hand, or that lost lanes and
+// was set so since), what they can and most cables like it do: to nodes of the same role, of the switch at
+// either end, three others at least. text: which, for people; NULL and 0: not wanted. O(ports of a switch).
+bool tele_is_slow(const struct fabric *f, const struct port *p, char *text, size_t size);
+
 // Per second of a counter, in the unit that is stored (words, not bytes); NAN where there are not two
 // readings.
 double tele_rate(const struct tele_table *t, uint32_t slot, enum tele_counter c);

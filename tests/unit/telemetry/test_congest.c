@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/xalloc.h"
+#include "telemetry/congest_priv.h"
 #include "tests/unit/telemetry/congest_rig.h"
 
 #define LEAVES 4
@@ -312,7 +313,8 @@ static void test_parking_lot(void **state)
     congest_rig_free(&r);
 }
 
-static void test_slow_link(void **state)
+// The root's cable runs at 1x, where both ends enable 4x; `all`: so do all others.
+static void slow_cable(bool all)
 {
     struct congest_rig r;
     two_levels(&r);
@@ -320,8 +322,9 @@ static void test_slow_link(void **state)
     struct builder *b = builder_from(r.f);
     uint32_t port = r.t.port[root].port;
     for (uint32_t p = 0; p < r.f->num_ports; p++) {
-        bool slow = p == port || r.f->port[p].peer.i == port;
+        bool slow = all || p == port || r.f->port[p].peer.i == port;
         struct port_attrs a = {.width_active = slow ? 1 : 2,
+                               .width_enabled = 3,
                                .width_supported = 3,
                                .speed_ext_active = 4,
                                .speed_ext_supported = 6,
@@ -337,6 +340,12 @@ static void test_slow_link(void **state)
     assert_int_equal(t->root, root);
     assert_int_equal(t->kind, CONGEST_SLOW_LINK);
     congest_rig_free(&r);
+}
+
+static void test_slow_link(void **state)
+{
+    slow_cable(false);
+    slow_cable(true);
 }
 
 // --- nothing to name ---
@@ -456,6 +465,39 @@ static void test_holes(void **state)
     struct congest_totals totals;
     congest_totals(r.c, &totals);
     assert_int_equal(totals.unread, 1);
+    congest_rig_free(&r);
+}
+
+// Two hosts are all that a full port carries, and neither was read: that they wait is known, how long is not.
+static void test_presumed(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t root = congest_rig_to(&r, "leaf0", host(0, 1));
+    uint32_t sender[2] = {congest_rig_to(&r, host(0, 0), "leaf0"), congest_rig_to(&r, host(0, 2), "leaf0")};
+    congest_rig_set(&r, root, 0.99, 0);
+    r.unread[root] = true; // the host tells how much arrives
+    for (unsigned i = 0; i < 2; i++) {
+        congest_rig_set(&r, sender[i], 0.495, 0.5);
+        r.unread[sender[i]] = true;
+    }
+    congest_rig_feeds(&r, 4);
+    const struct congest_tree *t = only(&r);
+    assert_int_equal(t->root, root);
+    assert_int_equal(t->kind, CONGEST_INCAST);
+    assert_false(t->root_read);
+    assert_true(isnan(t->held));
+    assert_int_equal(t->num_members, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(t->member[i].slot == sender[0] || t->member[i].slot == sender[1]);
+        assert_true(isnan(t->member[i].held));
+        assert_float_equal(t->member[i].used, 0.495, 0.01);
+        assert_true(t->member[i].lost_bps > 0);
+    }
+    assert_float_equal(t->share, 1, 0.01); // of what is presumed too
+    struct congest_totals totals;
+    congest_totals(r.c, &totals);
+    assert_int_equal(totals.held, 0);
     congest_rig_free(&r);
 }
 
@@ -783,7 +825,56 @@ static void test_identity(void **state)
     congest_rig_free(&r);
 }
 
-// Between the two limits a port stays what it was; one sample decides nothing.
+static struct congest_tree *hand_made(uint32_t root, uint32_t beside, double lost)
+{
+    struct congest_tree *t = xcalloc(1, sizeof(*t));
+    uint32_t *slot = xcalloc(1, sizeof(*slot));
+    slot[0] = beside;
+    *t = (struct congest_tree){.root = root,
+                               .lost_bps = lost,
+                               .member = xcalloc(1, sizeof(*t->member)),
+                               .cycle = xcalloc(1, sizeof(*t->cycle)),
+                               .beside = slot,
+                               .num_beside = beside != root};
+    return t;
+}
+
+static void ended_with(struct congest_rig *r, struct congest_tree *a, struct congest_tree *z)
+{
+    struct congest_tree **made = xcalloc(3, sizeof(*made));
+    made[0] = a;
+    made[1] = z;
+    congest_trees_begin(r->c, &r->t, r->tables, r->groups);
+    r->c->made = made;
+    r->c->num_made = z != NULL ? 2 : 1;
+    congest_trees_end(r->c, r->now);
+}
+
+// A tree goes on as that of the same root; only one that has none may go on as that of a cable beside it.
+static void test_identity_of_the_same_root(void **state)
+{
+    struct congest_rig r;
+    two_levels(&r);
+    uint32_t a = congest_rig_to(&r, "leaf1", spine(0)), z = congest_rig_to(&r, "leaf1", spine(1));
+    congest_rig_feeds(&r, 1);
+    ended_with(&r, hand_made(a, a, 1e9), NULL);
+    uint64_t id = only(&r)->id;
+    ended_with(&r, hand_made(z, a, 2e9), hand_made(a, a, 1e9));
+    assert_int_equal(tree_at(&r, a)->id, id);
+    assert_true(tree_at(&r, z)->id != id);
+    id = tree_at(&r, z)->id;
+    ended_with(&r, hand_made(a, z, 1e9), hand_made(z, a, 3e9));
+    assert_int_equal(tree_at(&r, z)->id, id);
+    ended_with(&r, hand_made(z, z, 1e9), NULL);
+    assert_int_equal(tree_at(&r, z)->id, id);
+    congest_rig_clear(&r);
+    for (unsigned i = 0; i < 5; i++)
+        ended_with(&r, hand_made(z, z, 1e9), NULL);
+    ended_with(&r, hand_made(a, z, 1e9), NULL); // the other one of the two
+    assert_int_equal(only(&r)->id, id);
+    congest_rig_free(&r);
+}
+
 // What work has made is not shown before its end, and not at all when another one begins.
 static void test_published_at_the_end(void **state)
 {
@@ -811,6 +902,7 @@ static void test_published_at_the_end(void **state)
     congest_rig_free(&r); // with trees that nobody saw
 }
 
+// Between the two limits a port stays what it was; one sample decides nothing.
 static void test_hysteresis(void **state)
 {
     static const struct {
@@ -881,7 +973,10 @@ static void test_parts(void **state)
     }
     congest_rig_feeds(&r, 2);
     struct congest_part *part;
-    uint32_t n = congest_by_rail(&r.t, &part);
+    struct congest_sums *s = congest_sums_new();
+    while (!congest_sums_some(s, &r.t, 100)) {
+    }
+    uint32_t n = congest_sums_by_rail(s, &part);
     assert_int_equal(n, f->num_rails);
     for (uint32_t i = 0; i < n; i++) {
         assert_float_equal(part[i].max_used, part[i].number == 3 ? 0.5 : 0.25, 0.01);
@@ -891,8 +986,9 @@ static void test_parts(void **state)
         assert_true(part[i].imbalance >= 1 && part[i].imbalance < 2);
     }
     free(part);
-    assert_int_equal(congest_by_su(&r.t, &part), f->num_sus);
+    assert_int_equal(congest_sums_by_su(s, &part), f->num_sus);
     free(part);
+    congest_sums_free(s);
     congest_rig_free(&r);
 }
 
@@ -915,6 +1011,7 @@ int main(void)
         cmocka_unit_test(test_full_by_far_end),
         cmocka_unit_test(test_unread_between),
         cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_presumed),
         cmocka_unit_test(test_no_tables),
         cmocka_unit_test(test_stale),
         cmocka_unit_test(test_guess),
@@ -926,6 +1023,7 @@ int main(void)
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_deadlock),
         cmocka_unit_test(test_identity),
+        cmocka_unit_test(test_identity_of_the_same_root),
         cmocka_unit_test(test_published_at_the_end),
         cmocka_unit_test(test_hysteresis),
         cmocka_unit_test(test_levels),
