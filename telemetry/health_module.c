@@ -145,8 +145,10 @@ static void optics_text(const struct health *h, uint32_t slot, const struct tele
     if (o->fault)
         snprintf(f->reason, sizeof(f->reason), "the module at %s says that it has failed", name);
     else
-        snprintf(f->reason, sizeof(f->reason), "%.1f dBm %s on lane %u at %s, the module's own limit %.1f",
-                 (double)o->dbm, o->rx ? "received" : "sent", o->lane, name, (double)o->limit);
+        snprintf(f->reason, sizeof(f->reason),
+                 "too %s light: %.1f dBm %s on lane %u at %s, the module's own limit %.1f",
+                 o->high ? "much" : "little", (double)o->dbm, o->rx ? "received" : "sent", o->lane, name,
+                 (double)o->limit);
     int n = snprintf(f->evidence, sizeof(f->evidence), "{\"end\":\"" GUID_FMT "/%u\",\"fault\":%s",
                      GUID_ARG(t->node_guid), t->num, o->fault ? "true" : "false");
     if (o->lane > 0)

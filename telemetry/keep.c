@@ -104,6 +104,8 @@ static void job_done(void *arg)
     char path[400];
     path_of(t, path, sizeof(path));
     t->keep.running = false;
+    if (t->keep.status != 0)
+        t->keep.changes = UINT64_MAX; // tried again
     buf_done(&t->keep.file);
     told(t, path);
 }
@@ -118,7 +120,7 @@ void keep_save(struct tele *t, bool now)
     if (now && k->running) { // written again below
         pool_cancel(&k->job);
         buf_done(&k->file);
-        k->changes = 0;
+        k->changes = UINT64_MAX;
         k->running = false;
     }
     if (t->accum.changes == k->changes || (!now && (at < k->next || k->running)))

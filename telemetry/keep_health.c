@@ -93,6 +93,9 @@ static void written(void *arg)
     k->running = false;
     buf_done(&k->file[HEALTH_NOTED]);
     buf_done(&k->file[HEALTH_REST]);
+    for (int part = HEALTH_NOTED; part <= HEALTH_REST && k->status != 0; part++)
+        if (k->parts >> part & 1)
+            k->changes[part] = UINT64_MAX; // nothing of it is on disk: tried again
     if (status != k->told && status != 0)
         log_warning("health-not-kept",
                     "fabric=%s folder=\"%s\" cause=\"%s\" text=\"after a restart links are known anew\"",

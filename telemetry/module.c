@@ -355,7 +355,8 @@ static struct tele_modules *modules_new(void)
     m->arena = arena_new();
     u64map_init(&m->by_port, NULL, 256);
     u64map_init(&m->by_guid, NULL, 256);
-    u64map_init(&m->by_part, NULL, 256);
+    u64map_init(&m->by_fan, NULL, 256);
+    u64map_init(&m->by_psu, NULL, 256);
     return m;
 }
 
@@ -474,7 +475,8 @@ void tele_modules_free(struct tele_modules *m)
     arena_free(m->arena);
     u64map_done(&m->by_port);
     u64map_done(&m->by_guid);
-    u64map_done(&m->by_part);
+    u64map_done(&m->by_fan);
+    u64map_done(&m->by_psu);
     free(m->one);
     free(m->device);
     free(m->fan);

@@ -95,9 +95,9 @@ static struct tele_device *device_get(struct module_reading *r, uint64_t guid)
     return &m->device[m->num_devices++];
 }
 
-static uint64_t part_key(uint64_t guid, unsigned kind, unsigned index)
+static uint64_t part_key(uint64_t guid, unsigned index)
 {
-    return hash_mix64(hash_mix64(guid) + 2 * index + kind);
+    return hash_mix64(hash_mix64(guid) + index);
 }
 
 // The row's device and the number of the part; false, and told, when there is none.
@@ -121,9 +121,9 @@ static bool part_of(struct module_reading *r, const struct row *row, const char 
 static struct tele_fan *fan_get(struct module_reading *r, uint64_t guid, unsigned index)
 {
     struct tele_modules *m = r->m;
-    uint64_t key = part_key(guid, 0, index);
+    uint64_t key = part_key(guid, index);
     uint32_t i;
-    if (u64map_get(&m->by_part, key, &i))
+    if (u64map_get(&m->by_fan, key, &i)) // another one's number may be chosen so that it looks alike
         return m->fan[i].node_guid == guid && m->fan[i].index == index ? &m->fan[i] : NULL;
     if (m->num_fans == MODULE_MAX) {
         module_tell(r, "more than a million fans");
@@ -132,7 +132,7 @@ static struct tele_fan *fan_get(struct module_reading *r, uint64_t guid, unsigne
     m->fan = room_for(m->fan, m->num_fans, &m->fans_room, sizeof(*m->fan));
     m->fan[m->num_fans] =
         (struct tele_fan){.node_guid = guid, .index = (uint16_t)index, .rpm = -1, .min = -1, .max = -1};
-    u64map_set(&m->by_part, key, m->num_fans);
+    u64map_set(&m->by_fan, key, m->num_fans);
     return &m->fan[m->num_fans++];
 }
 
@@ -258,8 +258,8 @@ static void read_psu(struct module_reading *r, const struct row *row)
     uint32_t known;
     if (!part_of(r, row, "psuindex", &guid, &index))
         return;
-    key = part_key(guid, 1, index);
-    if (u64map_get(&m->by_part, key, &known))
+    key = part_key(guid, index);
+    if (u64map_get(&m->by_psu, key, &known))
         return; // of the younger file, or twice: the first one counts
     if (m->num_psus == MODULE_MAX) {
         module_tell(r, "more than a million power supplies");
@@ -274,7 +274,7 @@ static void read_psu(struct module_reading *r, const struct row *row)
                            .alert = module_keep(m, value_of(row, "alertstate")),
                            .serial = module_keep(m, value_of(row, "serialnumber"))};
     judge_psu(r, row, p);
-    u64map_set(&m->by_part, key, m->num_psus++);
+    u64map_set(&m->by_psu, key, m->num_psus++);
 }
 
 // --- cables, the time ---

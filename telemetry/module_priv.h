@@ -17,7 +17,7 @@ struct tele_modules {
     struct tele_fan *fan;
     struct tele_psu *psu;
     uint32_t num, room, num_devices, devices_room, num_fans, fans_room, num_psus, psus_room;
-    struct u64map by_port, by_guid, by_part; // by_guid: devices; by_part: fans and power supplies
+    struct u64map by_port, by_guid, by_fan, by_psu; // by_guid: devices; by_fan, by_psu: by device and number
 };
 
 struct module_reading { // of one file
@@ -36,7 +36,7 @@ double module_number(const char *v, double low, double high);   // NAN
 char *module_blanks(char *s);                                   // trims them
 char *module_trim(char *s);                                     // blanks and quotes
 char *module_next_line(char **at);
-// "2025-03-31 23:43:18 UTC +0000"; 0: it is none, or not before the time that r has.
+// "2025-03-31 23:43:18 UTC +0000": becomes taken_ns; which stays when it is none, or not before that.
 void module_date(struct module_reading *r, const char *text);
 // NULL when it cannot be, which is told, or is known already.
 struct tele_module *module_add(struct module_reading *r, uint64_t guid, unsigned long port);

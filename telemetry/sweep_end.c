@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a sweep, in parts of a few ms, a turn of the loop each: what else is due does not wait for all
 // of it. Devices that are slow answer in between, and snapshots come: each part takes the table as it is.
-// Congestion's trees, of a copy of it, are a thread's. In
-// virtual time a step is one part, so that a run does not depend on how fast the machine is.
+// Congestion's trees, of a copy of it, are a thread's. In virtual time a step is one part, so that a run does
+// not depend on how fast the machine is.
 #include <string.h>
 
 #include "telemetry/telemetry_priv.h"

@@ -29,4 +29,11 @@ struct tele_node *tele_node_add(struct tele_table *t, uint64_t guid, uint8_t num
 // not name a port twice.
 void tele_slot_set(struct tele_table *t, uint32_t slot, uint64_t node_guid, uint8_t num);
 
+// Of a node that is not in the snapshot; a port of one that is there may have no link.
+static inline bool tele_is_away(const struct tele_table *t, uint32_t slot)
+{
+    const struct tele_port *p = &t->port[slot];
+    return p->port == ID_NONE && t->fabric != NULL && fabric_by_guid(t->fabric, p->node_guid) == NULL;
+}
+
 #endif

@@ -6,8 +6,8 @@
 // (the way out is full, not the agents), the next sweep begins later, and that is counted.
 //
 // At the end of a sweep (sweep_end.c) ports that were not read say so and have no values that were due, then
-// congestion, health and history are fed, then `swept` is called. The error counters' rounds
-// between sweeps have turns of their own and feed health alone.
+// congestion, health and history are fed, then `swept` is called. The error counters' rounds between sweeps
+// have turns of their own and feed health alone.
 #include "telemetry/telemetry_priv.h"
 
 #include <errno.h>
@@ -333,12 +333,6 @@ static void find_links(struct tele *t)
     t->links_stale = false;
 }
 
-static bool is_away(const struct tele *t, uint32_t slot)
-{
-    const struct tele_port *p = &t->table.port[slot]; // a port of a node that is there may have no link
-    return p->port == ID_NONE && fabric_by_guid(t->table.fabric, p->node_guid) == NULL;
-}
-
 // Of an end that is away: whether the other one, which is there, says that something is at the end of the
 // cable.
 static bool is_lit(const struct tele *t, uint32_t there)
@@ -353,7 +347,7 @@ static void find_silent(const struct tele *t, struct u64map *ret)
     u64map_init(ret, NULL, 16);
     for (uint32_t i = 0; i < t->num_links; i++) {
         uint32_t a = t->link[i].a, z = t->link[i].z;
-        bool a_away = is_away(t, a), z_away = is_away(t, z);
+        bool a_away = tele_is_away(&t->table, a), z_away = tele_is_away(&t->table, z);
         if (a_away != z_away && is_lit(t, a_away ? z : a))
             u64map_set(ret, t->table.port[a_away ? a : z].node_guid, 1);
     }
@@ -364,7 +358,7 @@ static int link_state(const struct tele *t, const struct u64map *silent, uint32_
 {
     uint32_t is;
     const struct tele_port *x = &t->table.port[a], *y = &t->table.port[z];
-    bool x_away = is_away(t, a), y_away = is_away(t, z);
+    bool x_away = tele_is_away(&t->table, a), y_away = tele_is_away(&t->table, z);
     if (x_away && y_away)
         return u64map_get(silent, x->node_guid, &is) || u64map_get(silent, y->node_guid, &is) ? -1 : 0;
     if (x_away || y_away)

@@ -27,6 +27,12 @@ static port_id known_port(const struct tele *t, uint32_t slot)
     return n ? fabric_port_at(t->known, n, p->num) : PORT_NONE;
 }
 
+static void subject_of(const struct tele *t, uint32_t slot, char buf[40])
+{
+    const struct tele_port *p = &t->table.port[slot];
+    snprintf(buf, 40, "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
+}
+
 static void name_slot(const struct tele *t, uint32_t slot, char *buf, size_t size)
 {
     const struct tele_port *p = &t->table.port[slot];
@@ -94,7 +100,7 @@ static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
     const struct tele_port *p = &t->table.port[slot];
     uint32_t peer = tell_peer(t, slot);
     memset(ret, 0, sizeof(*ret));
-    snprintf(ret->subject, sizeof(ret->subject), "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
+    subject_of(t, slot, ret->subject);
     name_slot(t, slot, ret->own, sizeof(ret->own));
     ret->guid[0] = p->node_guid;
     ret->port[0] = p->num;
@@ -115,8 +121,9 @@ static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
 // "weft isolate LINK" as it may be typed. Who shows it elsewhere than here has the name of no other place.
 static const char *name_link(const char *advice, const char *link, char *buf, size_t size)
 {
-    static const char word[] = " LINK ";
-    const char *at = strstr(advice, word), *quote = strpbrk(link, " '\"$`\\;&|<>()*?[]") ? "'" : "";
+    static const char word[] = " LINK ",
+                      plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/-";
+    const char *at = strstr(advice, word), *quote = link[strspn(link, plain)] ? "'" : "";
     if (at == NULL || strchr(link, '\'') != NULL)
         return advice;
     snprintf(buf, size, "%.*s %s%s%s %s", (int)(at - advice), advice, quote, link, quote,
@@ -174,11 +181,10 @@ void tell_health_raise(void *arg, const char *rule, uint32_t slot, enum alarm_se
 void tell_health_clear(void *arg, const char *rule, uint32_t slot)
 {
     struct tele *t = arg;
-    const struct tele_port *p = &t->table.port[slot];
     char subject[40];
     if (t->alarms == NULL)
         return;
-    snprintf(subject, sizeof(subject), "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
+    subject_of(t, slot, subject);
     alarm_clear(t->alarms, t->fabric, rule, subject);
 }
 
@@ -234,12 +240,6 @@ static const struct {
     [CONGEST_DEADLOCK] = {"C04", ALARM_CRITICAL, 2, 0},
     [CONGEST_UNCLEAR] = {NULL, ALARM_INFO, 0, 0}, // nothing that a person could go to
 };
-
-static void subject_of(const struct tele *t, uint32_t slot, char buf[40])
-{
-    const struct tele_port *p = &t->table.port[slot];
-    snprintf(buf, 40, "0x%016llx/%u", (unsigned long long)p->node_guid, p->num);
-}
 
 // What the tree's ports have lost, and thrown away, follows from the tree; it itself from a cable that is
 // slower than it should be.
@@ -440,10 +440,11 @@ void tell_sweep(struct tele *t)
     if (t->alarms == NULL)
         return;
     tell_congestion(t);
-    bool cut_off = tell_cut_off(t);
-    for (uint32_t i = 0; i < t->num_agents && !cut_off; i++)
-        tell_unread(t, &t->agent[i]);
-    alarm_round(t->alarms, t->fabric, "S05");
+    if (!tell_cut_off(t)) { // else devices are as they were, as far as is known
+        for (uint32_t i = 0; i < t->num_agents; i++)
+            tell_unread(t, &t->agent[i]);
+        alarm_round(t->alarms, t->fabric, "S05");
+    }
     tell_late(t);
     tell_history(t);
 }

@@ -526,6 +526,8 @@ static void test_sensors(void **state)
     const struct tele_module *dim = tele_modules_find(m, host, 1);
     assert_true(tele_module_optics(dim, &o) && o.lane == 2 && o.rx && !o.high);
     assert_true(fabs(dim->rx_dbm[1] + 12.25) < 1e-9 && fabs(dim->tx_dbm[1] - 5) < 1e-9);
+    for (unsigned i = 0; i < dim->lanes; i++) // all other lanes are well
+        assert_true(i == 1 || (fabs(dim->rx_dbm[i]) < 1e-9 && fabs(dim->tx_dbm[i]) < 1e-9));
     const struct tele_device *d = tele_device_find(m, leaf);
     assert_true(fabs(d->celsius - 50) < 1e-9 && d->num_fans == 8 && d->num_psus == 2);
     assert_true(failed(d, true) == 8 && failed(d, false) == 1);

@@ -22,7 +22,7 @@ BED(outside, 2, 400000)
     assert_false(health_noted(b->h, 2));
     read_at(b, 3, &dim, b->now);
     assert_int_equal(stands(b, "L17"), ALARM_MAJOR);
-    assert_non_null(strstr(reason(b, "L17"), "-7.0 dBm received on lane 2 at "));
+    assert_non_null(strstr(reason(b, "L17"), "too little light: -7.0 dBm received on lane 2 at "));
     assert_non_null(strstr(reason(b, "L17"), "limit -6.0"));
     struct health_view v = view(b, 2); // either end gives the same
     assert_int_equal(v.state, HEALTH_DEGRADED);
@@ -45,7 +45,7 @@ BED(clears, 1, 400000)
 {
     tick(b);
     read_at(b, 1, &bright, b->now);
-    assert_non_null(strstr(reason(b, "L17"), "4.5 dBm sent on lane 1"));
+    assert_non_null(strstr(reason(b, "L17"), "too much light: 4.5 dBm sent on lane 1"));
     pass(b, HOUR);
     read_at(b, 1, &well, b->now); // since when is not known
     assert_int_equal(stands(b, "L17"), ALARM_MAJOR);

@@ -243,6 +243,32 @@ static void devices(void **state)
     tele_modules_free(m);
 }
 
+// A fan and a power supply whose devices' numbers are chosen so that weft finds one where it looks for the
+// other.
+static void parts_alike(void **state)
+{
+    static const char supply[] = "START_POWER_SUPPLIES\nNodeGuid,PSUIndex,IsPresent,DCState\n"
+                                 "0xdca827c1ee99768b,1,Yes,OK\nEND_POWER_SUPPLIES\n",
+                      fan[] = "START_FANS_SPEED\nNodeGuid,SensorIndex,FanSpeed\n0xa1,4,5000\n0xa1,5,5000\n"
+                              "END_FANS_SPEED\n";
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[400];
+        struct err e = {0};
+        int n = snprintf(text, sizeof(text), "%s%s", i ? fan : supply, i ? supply : fan);
+        struct tele_modules *m = read_text(text, (size_t)n, &e);
+        assert_non_null(m);
+        const struct tele_device *d = tele_device_find(m, 0xa1), *o = tele_device_find(m, 0xdca827c1ee99768b);
+        assert_int_equal(d->num_fans, 2);
+        assert_true(d->fan[0].index == 4 && d->fan[0].rpm == 5000 && d->fan[1].index == 5);
+        assert_int_equal(d->num_psus, 0);
+        assert_int_equal(o->num_psus, 1);
+        assert_int_equal(o->psu[0].state, PART_OK);
+        assert_int_equal(o->num_fans, 0);
+        tele_modules_free(m);
+    }
+}
+
 static void put(const char *dir, const char *name, const char *text, time_t at)
 {
     char path[400];
@@ -425,9 +451,10 @@ static void real_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cables),  cmocka_unit_test(csv),        cmocka_unit_test(nothing_in_it),
-        cmocka_unit_test(rubbish), cmocka_unit_test(real_files), cmocka_unit_test(optics),
-        cmocka_unit_test(devices), cmocka_unit_test(folder),     cmocka_unit_test(real_devices),
+        cmocka_unit_test(cables),       cmocka_unit_test(csv),        cmocka_unit_test(nothing_in_it),
+        cmocka_unit_test(rubbish),      cmocka_unit_test(real_files), cmocka_unit_test(optics),
+        cmocka_unit_test(parts_alike),  cmocka_unit_test(devices),    cmocka_unit_test(folder),
+        cmocka_unit_test(real_devices),
     };
     int rc = cmocka_run_group_tests(tests, NULL, NULL);
     buf_done(&told);
