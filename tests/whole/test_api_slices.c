@@ -173,6 +173,7 @@ static uint64_t api_calls(void)
 struct turns {
     struct loop_task task;
     uint64_t until; // calls of the servers
+    unsigned waited;
     bool done;
 };
 
@@ -180,6 +181,8 @@ static void turn(void *arg)
 {
     struct turns *t = arg;
     t->done = api_calls() >= t->until;
+    if (++t->waited > 1000000)
+        fail_msg("the servers have nothing to do any more");
     if (!t->done)
         loop_post(env.rig.loop, &t->task);
 }
@@ -325,7 +328,7 @@ static void no_collector_any_more(void **state)
 {
     static const char *const of[] = {LIVE "/counters", LIVE "/health?all=1"};
     (void)state;
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
         struct http h;
         int status;
         ask(&h, of[i]);
@@ -347,6 +350,7 @@ static void other_alarms(void **state)
     int status;
     json_t *v;
     (void)state;
+    rig_run(&env.rig, 11 * 60 * MONO_S); // they have stood for long enough: what is cleared ends at once
     char *text = asked(own.sock, "/alarms?limit=10000", 200);
     assert_int_equal(rows(text, &v), ALARMS);
     json_int_t newest = 0;
@@ -364,7 +368,6 @@ static void other_alarms(void **state)
         alarm_clear(env.alarms, "live", "L06", subject);
         raise_alarm(ALARMS + i);
     }
-    own.wall += 400LL * 86400 * MONO_S; // what is cleared is long over
     for (unsigned i = 0; i < 3; i++) {
         own.swept = false;
         loop_run_until(env.rig.loop, &own.swept, MONO_MS);
@@ -372,7 +375,7 @@ static void other_alarms(void **state)
     text = answer(&h, &status);
     assert_int_equal(status, 200);
     size_t n = rows(text, &v);
-    assert_in_range(n, 1, ALARMS);
+    assert_in_range(n, ALARMS / 2, ALARMS - 1);
     for (size_t i = 0; i < n; i++) {
         json_int_t id = num(json_array_get(at(v, "items"), i), "id");
         assert_true(id <= newest);

@@ -74,7 +74,7 @@ static void restart(struct world *w, bool killed, int64_t away)
         shell("cp -a '%s' '%s'", w->r.dir, kept);
     end_all(w);
     if (killed)
-        shell("rm -rf '%s' && mv '%s.kept' '%1$s'", w->r.dir, w->r.dir);
+        shell("rm -rf '%1$s' && mv '%2$s' '%1$s'", w->r.dir, kept);
     rig_up(&w->r);
     rig_sweeps(&w->r, 1, 60);
     rig_run(&w->r, away);

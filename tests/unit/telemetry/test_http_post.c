@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -53,6 +54,7 @@ static struct http_answer ask(struct server *s)
     struct http_answer a;
     struct err e = {0};
     s->fd = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(s->fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = 60}, sizeof(struct timeval));
     assert_int_equal(bind(s->fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
     assert_int_equal(listen(s->fd, 1), 0);
     assert_int_equal(getsockname(s->fd, (struct sockaddr *)&sa, &len), 0);
