@@ -84,7 +84,7 @@ def test_what_fails_is_said(run):
     assert fan["severity"] == psu["severity"] == "critical" and fan["reason"] == "fan 2 at 0 turns a minute"
     assert psu["reason"] == "power supply 2: DC ERROR"
     assert dim["severity"] == "major" and dim["cable"] == "S-77" and "gpu-0003 mlx5_0" in dim["place"]
-    assert dim["reason"].startswith("-12.0 dBm received on lane 1 at gpu-0003 mlx5_0[1]")
+    assert dim["reason"].startswith("too little light: -12.0 dBm received on lane 1 at gpu-0003 mlx5_0[1]")
 
     r = run.weft("health")
     assert r.rc == 1
@@ -150,7 +150,7 @@ def test_played(tmp_path):
         ok(d.weft("sim", "play", str(play)))
         wait_for(lambda: len(alarms(d)) == 2, "two alarms")
         a = alarms(d)
-        assert a["L17", LEAF]["reason"].startswith(f"-12.5 dBm received on lane 2 at {LEAF}[3]")
+        assert a["L17", LEAF]["reason"].startswith(f"too little light: -12.5 dBm received on lane 2 at {LEAF}[3]")
         assert a["L18", SPINE]["severity"] == "critical" and "fan" in a["L18", SPINE]["reason"]
         ok(d.weft("sim", "device", SPINE))
         wait_for(lambda: not any(x["active"] for k, x in alarms(d).items() if k[0] == "L18"), "it is well again")
