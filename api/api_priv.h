@@ -450,6 +450,9 @@ struct slices { // first member of what a handler does on the loop a slice a tur
 };
 // Takes s. The first slice is done at once: what is short is answered in the same turn.
 void slices_run(struct request *r, struct slices *s);
+// The same for what a worker goes on with: lane, work and answer of s->later are set; a step that is true
+// without an answer in r (its status is 0) hands over to work.
+void slices_then(struct request *r, struct slices *s);
 bool slice_over(struct slices *s); // to be asked after each row or so
 
 // --- metrics.c ---

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "api/counters.h"
-#include "api/tele.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 #include "telemetry/rate.h"
@@ -55,9 +54,12 @@ const struct param history_params[] = {
 
 // --- a question ---
 
-static void query_free(struct later *l)
+static void query_free(struct slices *s)
 {
-    struct query *q = (struct query *)l;
+    struct query *q = (struct query *)s;
+    tele_view_done(&q->w);
+    sieve_free(q->focus);
+    u64map_done(&q->known);
     for (uint32_t i = 0; i < q->num_want; i++)
         free(q->want[i].name);
     for (uint32_t i = 0; i < q->num_groups; i++)
@@ -278,40 +280,31 @@ static char *group_text(const struct tele_view *w, enum by by, uint64_t key)
     return xasprintf(GUID_FMT, GUID_ARG(key));
 }
 
-static void put_group(const struct tele_view *w, struct query *q, struct u64map *known, uint32_t slot)
+static void put_group(struct query *q, uint32_t slot)
 {
     uint64_t key;
     uint32_t g;
     if (slot >= q->num_slots ||
-        !group_key(w, q->by, slot, &key)) // a port of a node that is away may have none
+        !group_key(&q->w, q->by, slot, &key)) // a port of a node that is away may have none
         return;
-    if (!u64map_get(known, key, &g)) {
+    if (!u64map_get(&q->known, key, &g)) {
         g = q->num_groups;
-        u64map_set(known, key, g);
+        u64map_set(&q->known, key, g);
         q->group_name = xreallocarray(q->group_name, g + 1, sizeof(char *));
-        q->group_name[q->num_groups++] = group_text(w, q->by, key);
+        q->group_name[q->num_groups++] = group_text(&q->w, q->by, key);
     }
     q->group[slot] = g;
 }
 
-// focus NULL: of all ports.
-static void take_groups(const struct tele_view *w, struct query *q, struct sieve *focus)
+static void no_groups(struct query *q)
 {
-    struct u64map known;
-    q->num_slots = w->t->num;
-    q->group = xcalloc(q->num_slots + 1, sizeof(*q->group));
+    q->num_slots = q->w.slots;
+    q->group = xcalloc(q->num_slots + 1ul, sizeof(*q->group));
     memset(q->group, 0xff, q->num_slots * sizeof(*q->group));
-    u64map_init(&known, NULL, 64);
-    for (uint32_t i = 0; q->num_want == 0 && i < q->num_slots; i++)
-        if (focus == NULL || tele_focus_has(w, focus, i))
-            put_group(w, q, &known, i);
-    for (uint32_t i = 0; i < q->num_want; i++)
-        put_group(w, q, &known, tele_slot(w->t, q->want[i].guid, q->want[i].num));
-    u64map_done(&known);
 }
 
 // An answer of bounded size from a bounded read, or a refusal that says what would be.
-static bool check_size(struct request *r, const struct query *q)
+static void check_size(struct request *r, const struct query *q)
 {
     uint64_t of = (uint64_t)(q->by == BY_PORT ? q->num_want : q->num_groups) * q->num_counters;
     uint64_t rows = of * (uint64_t)query_steps(q, q->step);
@@ -331,17 +324,13 @@ static bool check_size(struct request *r, const struct query *q)
             "%d: take a longer step%s, fewer ports or counters, or a shorter time",
             (unsigned long long)rows, (unsigned long long)(of / q->num_counters), q->num_counters,
             (long long)query_steps(q, q->step), HISTORY_ROWS, least);
-        return false;
-    }
-    if (touched > READ_MAX) {
+    } else if (touched > READ_MAX) {
         answer_problem(
             r, 400,
             "that would read about %llu million samples, more than %lld million: take a step of %s or "
             "longer, which has a coarser tier, or a shorter time",
             (unsigned long long)touched / 1000000, READ_MAX / 1000000, kept < 60000 ? "1m" : "1h");
-        return false;
     }
-    return true;
 }
 
 // --- requests ---
@@ -374,11 +363,15 @@ bool history_may_ask(struct request *r)
     return later_room(r, LATER_QUERY);
 }
 
-static struct query *query_new(struct request *r, void (*answer)(struct later *l, struct request *r))
+static struct query *query_new(struct request *r, const struct tele_view *w, bool (*step)(struct slices *s),
+                               void (*answer)(struct later *l, struct request *r))
 {
     struct query *q = xcalloc(1, sizeof(*q));
-    q->later =
-        (struct later){.lane = LATER_QUERY, .work = history_read, .answer = answer, .free = query_free};
+    q->s = (struct slices){.later = {.lane = LATER_QUERY, .work = history_read, .answer = answer},
+                           .step = step,
+                           .free = query_free};
+    q->w = *w;
+    u64map_init(&q->known, NULL, 64);
     q->dir = xstrdup(r->view->src->series_dir);
     q->csv = list_is_csv(r);
     q->peaks = query_bool(r, "peaks");
@@ -395,29 +388,58 @@ static bool history_view(struct request *r, struct tele_view *w)
     return tele_view_of(r, w);
 }
 
+// Groups of all ports take a look at every port: a slice a turn. False: that one is over.
+static bool some_groups(struct query *q)
+{
+    for (; q->chosen < q->num_slots; q->chosen++) {
+        if (slice_over(&q->s))
+            return false;
+        if (q->focus == NULL || tele_focus_has(&q->w, q->focus, q->chosen))
+            put_group(q, q->chosen);
+    }
+    return true;
+}
+
+static bool history_choose(struct slices *s)
+{
+    struct query *q = (struct query *)s;
+    if (q->by != BY_PORT) {
+        if (!tele_view_again(s->r, &q->w))
+            return true;
+        for (uint32_t i = 0; i < q->num_want; i++)
+            put_group(q, tele_slot(q->w.t, q->want[i].guid, q->want[i].num));
+        if (q->num_want == 0 && !some_groups(q))
+            return false;
+    }
+    suit_step(q);
+    check_size(s->r, q);
+    return true;
+}
+
+static bool take_question(struct request *r, struct query *q)
+{
+    if (!take_times(r, q) || !take_by(r, q) || !take_counters(r, q) || !take_ports(r, &q->w, q) ||
+        !query_port_focus(r, &q->focus))
+        return false;
+    if (q->focus == NULL || (q->by != BY_PORT && q->num_want == 0))
+        return true;
+    answer_problem(r, 400, "a focus chooses among all ports: with \"by\", and without \"port\"");
+    return false;
+}
+
 void get_history(struct request *r)
 {
     struct tele_view w;
     if (!history_view(r, &w) || !history_may_ask(r))
         return;
-    struct query *q = query_new(r, answer_rows);
-    struct sieve *focus = NULL;
-    bool ok = take_times(r, q) && take_by(r, q) && take_counters(r, q) && take_ports(r, &w, q) &&
-              query_port_focus(r, &focus);
-    if (ok && focus != NULL && (q->by == BY_PORT || q->num_want > 0)) {
-        answer_problem(r, 400, "a focus chooses among all ports: with \"by\", and without \"port\"");
-        ok = false;
+    struct query *q = query_new(r, &w, history_choose, answer_rows);
+    if (!take_question(r, q)) {
+        query_free(&q->s);
+        return;
     }
-    if (ok && q->by != BY_PORT)
-        take_groups(&w, q, focus);
-    sieve_free(focus);
-    if (ok)
-        suit_step(q);
-    if (ok && check_size(r, q))
-        later_start(r, &q->later);
-    else
-        query_free(&q->later);
-    tele_view_done(&w);
+    if (q->by != BY_PORT)
+        no_groups(q);
+    slices_then(r, &q->s);
 }
 
 static void top_columns(struct query *q)
@@ -447,10 +469,10 @@ static void top_columns(struct query *q)
 }
 
 // What a count a second of a port is in the unit that is shown.
-static double factor_of(const struct tele_view *w, const struct query *q, uint32_t slot)
+static double factor_of(const struct query *q, uint32_t slot)
 {
-    const struct tele_port *p = &w->t->port[slot];
-    const struct fabric *f = w->t->fabric;
+    const struct tele_port *p = &q->w.t->port[slot];
+    const struct fabric *f = q->w.t->fabric;
     double link = p->rate_mbps * 125000.0; // bytes a second
     const struct node *n = f != NULL && p->port < f->num_ports ? fabric_node(f, f->port[p->port].node) : NULL;
     switch (q->ask.by) {
@@ -478,40 +500,50 @@ static double factor_of(const struct tele_view *w, const struct query *q, uint32
 static void answer_top(struct later *l, struct request *r)
 {
     struct query *q = (struct query *)l;
-    struct tele_view w;
-    if (!tele_view_of(r, &w))
+    if (!tele_view_again(r, &q->w))
         return;
     suspect(q, r);
-    top_list(r, &w, &q->ask, q->one, q->num_one, q->to * MONO_MS, q->damaged == 0);
-    tele_view_done(&w);
+    top_list(r, &q->w, &q->ask, q->one, q->num_one, q->to * MONO_MS, q->damaged == 0);
 }
 
-void history_top(struct request *r, struct tele_view *w, const struct top_ask *ask)
+static bool top_choose(struct slices *s)
 {
-    if (ask->by == TOP_SCORE) {
+    struct query *q = (struct query *)s;
+    if (!tele_view_again(s->r, &q->w))
+        return true;
+    for (; q->chosen < q->num_slots; q->chosen++) {
+        if (slice_over(s))
+            return false;
+        if (q->focus == NULL || tele_focus_has(&q->w, q->focus, q->chosen))
+            q->factor[q->chosen] = factor_of(q, q->chosen);
+    }
+    return true;
+}
+
+void history_top(struct request *r, const struct tele_view *w, const struct top_ask *ask, struct sieve *focus)
+{
+    if (ask->by == TOP_SCORE)
         answer_problem(r, 400,
                        "the score is of now; over a time ports are sorted by held, lost, used, xmit, rcv, "
                        "errors or a counter");
+    if (ask->by == TOP_SCORE || !history_may_ask(r)) {
+        sieve_free(focus);
         return;
     }
-    if (!history_may_ask(r))
-        return;
-    struct query *q = query_new(r, answer_top);
+    struct query *q = query_new(r, w, top_choose, answer_top);
     q->ask = *ask;
+    q->focus = focus;
     q->is_top = true;
     q->by = BY_PORT;
-    bool ok = take_times(r, q);
+    if (!take_times(r, q)) {
+        query_free(&q->s);
+        return;
+    }
     top_columns(q);
-    q->num_slots = w->t->num;
+    q->num_slots = w->slots;
     q->step = (q->to - q->from) / TOP_STEPS;
     q->step = q->step < HISTORY_SWEEP_MS ? HISTORY_SWEEP_MS : q->step;
-    q->factor = xcalloc(q->num_slots + 1, sizeof(double));
+    q->factor = xcalloc(q->num_slots + 1ul, sizeof(double));
     q->one = xcalloc(ask->n, sizeof(*q->one));
-    for (uint32_t i = 0; ok && i < q->num_slots; i++)
-        q->factor[i] = ask->wanted == NULL || ask->wanted[i] ? factor_of(w, q, i) : 0;
-    q->ask.wanted = NULL; // the caller's
-    if (ok)
-        later_start(r, &q->later);
-    else
-        query_free(&q->later);
+    slices_then(r, &q->s);
 }

@@ -7,8 +7,11 @@
 
 #include "api/top.h"
 
-// The ports that stood out over the time that the request names; answers, or is answered later.
-void history_top(struct request *r, struct tele_view *w, const struct top_ask *ask);
+struct sieve;
+// The ports that stood out over the time that the request names; answers, or is answered later. Takes focus
+// (query_port_focus()).
+void history_top(struct request *r, const struct tele_view *w, const struct top_ask *ask,
+                 struct sieve *focus);
 
 // The step with which a time has at most `most` steps: 0 (every sweep), 60 s, and so on to a day and beyond.
 int64_t history_step(int64_t range_ms, int64_t most);

@@ -5,6 +5,7 @@
 
 #include "api/api_priv.h"
 #include "api/history.h"
+#include "api/tele.h"
 #include "telemetry/counters.h"
 
 enum by {
@@ -30,7 +31,11 @@ struct point {
 };
 
 struct query {
-    struct later later;
+    struct slices s; // of choosing ports
+    struct tele_view w;
+    struct sieve *focus; // NULL: all
+    uint32_t chosen;     // ports looked at
+    struct u64map known; // key of a group -> its number
     char *dir;
     int64_t from, to, step;
     bool any_step; // nobody has said which

@@ -189,14 +189,14 @@ static long read_ports(struct query *q, struct series_reader *reader)
                               .from_ms = from_before(q),
                               .to_ms = q->to,
                               .step_ms = q->step};
-    long rc = n > 0 ? series_read(reader, &sq, take_point, q, &q->damaged, &q->later.err) : 0;
+    long rc = n > 0 ? series_read(reader, &sq, take_point, q, &q->damaged, &q->s.later.err) : 0;
     if (rc >= 0 && q->peaks && n > 0 && q->step > 0) {
         struct point *points = q->point;
         size_t num = q->num_points;
         q->point = NULL;
         q->num_points = q->room = 0;
         sq.peaks = true;
-        rc = series_read(reader, &sq, take_point, q, NULL, &q->later.err);
+        rc = series_read(reader, &sq, take_point, q, NULL, &q->s.later.err);
         q->peak = q->point;
         q->num_peaks = q->num_points;
         q->point = points;
@@ -277,7 +277,7 @@ static long read_together(struct query *q, struct series_reader *reader)
                                   .to_ms = q->to,
                                   .step_ms = q->step};
         rc = series_rates(reader, &sq, group, q->num_groups, &t.rate[k * each], t.steps, &q->damaged,
-                          &q->later.err);
+                          &q->s.later.err);
     }
     if (rc >= 0)
         put_together(q, &t);
@@ -312,7 +312,7 @@ static long read_top(struct query *q, struct series_reader *reader)
 {
     struct risen t = {.q = q, .value = xcalloc(q->num_slots + 1, sizeof(double))};
     struct series_query sq = {.columns = q->columns, .from_ms = q->from, .to_ms = q->to, .step_ms = q->step};
-    long rc = series_rises(reader, &sq, take_rise, &t, &q->damaged, &q->later.err);
+    long rc = series_rises(reader, &sq, take_rise, &t, &q->damaged, &q->s.later.err);
     if (rc >= 0)
         q->num_one = top_select(t.value, q->num_slots, q->ask.n, q->one);
     free(t.value);

@@ -20,17 +20,23 @@ bool slice_over(struct slices *s)
     return mono_sub(mono_now(), s->until) >= 0;
 }
 
-static bool prepare(struct later *l)
-{
-    struct slices *s = (struct slices *)l;
-    begin(s);
-    return s->step(s);
-}
-
 static void answer(struct later *l, struct request *r)
 {
     (void)l;
     (void)r; // has it
+}
+
+static bool prepare(struct later *l)
+{
+    struct slices *s = (struct slices *)l;
+    begin(s);
+    if (!s->step(s))
+        return false;
+    if (s->r->status != 0) { // with an answer: there is nothing to work at
+        l->work = NULL;
+        l->answer = answer;
+    }
+    return true;
 }
 
 static void slices_free(struct later *l)
@@ -39,18 +45,24 @@ static void slices_free(struct later *l)
     s->free(s);
 }
 
-void slices_run(struct request *r, struct slices *s)
+void slices_then(struct request *r, struct slices *s)
 {
     s->r = r;
     begin(s);
-    if (s->step(s) || !later_room(r, LATER_SLICES)) {
+    bool over = s->step(s);
+    if ((over && (s->later.work == NULL || r->status != 0)) || !later_room(r, s->later.lane)) {
         s->free(s);
         return;
     }
-    s->later.lane = LATER_SLICES;
-    s->later.prepare = prepare;
-    s->later.work = NULL;
-    s->later.answer = answer;
+    s->later.prepare = over ? NULL : prepare;
     s->later.free = slices_free;
     later_start(r, &s->later);
+}
+
+void slices_run(struct request *r, struct slices *s)
+{
+    s->later.lane = LATER_SLICES;
+    s->later.work = NULL;
+    s->later.answer = answer;
+    slices_then(r, s);
 }

@@ -431,24 +431,15 @@ void get_top(struct request *r)
     struct tele_view w;
     struct top_ask ask = {.n = (uint32_t)query_int(r, "n", 20), .counter = -1};
     struct sieve *focus;
-    bool *wanted = NULL;
 
     if (!tele_view_of(r, &w) || !take_by(r, &ask) || !query_port_focus(r, &focus))
         return;
-    if (!over && focus != NULL) {
+    if (over) {
+        history_top(r, &w, &ask, focus);
+    } else if (focus != NULL) {
         top_of(r, &w, &ask, focus);
-        return;
-    }
-    if (!over) {
-        answer_now(r, &w, &ask);
     } else {
-        wanted = focus != NULL ? xcalloc(w.slots + 1ul, sizeof(bool)) : NULL;
-        for (uint32_t i = 0; wanted != NULL && i < w.slots; i++)
-            wanted[i] = tele_focus_has(&w, focus, i);
-        ask.wanted = wanted;
-        history_top(r, &w, &ask);
+        answer_now(r, &w, &ask);
+        tele_view_done(&w);
     }
-    free(wanted);
-    sieve_free(focus);
-    tele_view_done(&w);
 }

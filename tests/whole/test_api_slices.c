@@ -16,6 +16,7 @@
 #include "tests/whole/api_rig.h"
 
 #define ALARMS 300
+#define SWEEPS 12 // of history
 
 static struct {
     struct api *fine; // a row a turn
@@ -23,6 +24,9 @@ static struct {
     struct tele *tele;
     bool swept;
     int64_t wall; // of alarms
+    struct series *series;
+    char dir[300];  // … its folder
+    char times[80]; // … its time, in a path
 } own;
 
 static void on_swept(void *arg)
@@ -69,6 +73,35 @@ static void raise_alarm(unsigned i)
                                                    .port = {1}});
 }
 
+// All ports count, each at its own pace. It is not the collector's, so that it stays as it is.
+static void write_history(void)
+{
+    struct err e = {0};
+    struct series_report rep;
+    const struct tele_table *t = tele_table(own.tele);
+    int64_t end_ms = own.wall / MONO_MS / 60000 * 60000, began_ms = end_ms - SWEEPS * 10000;
+    uint64_t *value = xcalloc((size_t)t->num * TELE_COUNTERS, sizeof(*value)),
+             *have = xcalloc(t->num, sizeof(*have));
+    own.series =
+        series_open(env.rig.loop, own.dir, &(struct series_opts){.columns = TELE_COUNTERS}, &rep, &e);
+    if (own.series == NULL)
+        fail_msg("%s: %s", e.where, e.text);
+    for (uint32_t i = 0; i < t->num; i++)
+        assert_int_equal(series_id(own.series, t->port[i].node_guid, t->port[i].num), i);
+    for (int k = 0; k < SWEEPS; k++) {
+        for (uint32_t i = 0; i < t->num; i++) {
+            value[(size_t)i * TELE_COUNTERS + TELE_XMIT_DATA] += 1000000 + i;
+            have[i] = tele_group_counters(TELE_DATA);
+        }
+        series_sweep(own.series, began_ms + k * 10000, value, have, t->num);
+        assert_int_equal(series_flush(own.series), 0);
+    }
+    snprintf(own.times, sizeof(own.times), "from=%lld&to=%lld", (long long)began_ms, (long long)end_ms);
+    free(value);
+    free(have);
+    env.fabric[0].series_dir = own.dir;
+}
+
 static int setup(void **state)
 {
     struct err e = {0};
@@ -86,6 +119,7 @@ static int setup(void **state)
     env.fabric[0].tele = own.tele;
     for (unsigned i = 0; i < ALARMS; i++)
         raise_alarm(i);
+    snprintf(own.dir, sizeof(own.dir), "%.200s/series", env.rig.dir);
     env_open();
     snprintf(own.sock, sizeof(own.sock), "%.90s/fine.sock", env.rig.dir);
     open_fine();
@@ -93,7 +127,16 @@ static int setup(void **state)
         own.swept = false;
         assert_true(loop_run_until(env.rig.loop, &own.swept, 60 * MONO_S));
     }
+    write_history();
     return 0;
+}
+
+static void remove_all(const char *dir)
+{
+    char command[400];
+    snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+    if (system(command) != 0)
+        print_message("%s stays\n", dir);
 }
 
 static int teardown(void **state)
@@ -105,6 +148,8 @@ static int teardown(void **state)
     env.rig.engine = NULL;
     tele_free(own.tele);
     alarms_free(env.alarms);
+    series_close(own.series);
+    remove_all(own.dir);
     rig_done(&env.rig);
     return 0;
 }
@@ -235,25 +280,58 @@ static const char *const lists[] = {
     "/fabrics/file/ports?limit=10000",
 };
 
+// The time of the history comes behind.
+static const char *const of_history[] = {
+    LIVE "/top?by=xmit",
+    LIVE "/top?by=xmit&focus=kind%3Dtrunk&n=1000",
+    LIVE "/top?by=used&focus=rail%3C3&format=csv",
+    LIVE "/counters/history?by=switch&counter=xmit_data&step=20s",
+    LIVE "/counters/history?by=rail&focus=kind%3Dhost&counter=xmit_data",
+    LIVE "/counters/history?by=tier&focus=rail%3C3&format=csv",
+};
+
+static void same_bytes(const char *path, int status, bool is_cut)
+{
+    uint64_t before = api_calls();
+    char *whole = asked(env.sock, path, status);
+    uint64_t one = api_calls() - before;
+    before = api_calls();
+    char *cut = asked(own.sock, path, status);
+    uint64_t many = api_calls() - before;
+    if (strcmp(whole, cut) != 0)
+        fail_msg("%s: %.300s\n... and in slices: %.300s", path, whole, cut);
+    assert_true(strlen(whole) > 20);
+    if (is_cut && many < one + 100)
+        fail_msg("%s: not cut: %llu turns, %llu", path, (unsigned long long)many, (unsigned long long)one);
+    free(whole);
+    free(cut);
+}
+
 static void the_same_bytes(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        uint64_t before = api_calls();
-        char *whole = asked(env.sock, lists[i], 200);
-        uint64_t one = api_calls() - before;
-        before = api_calls();
-        char *cut = asked(own.sock, lists[i], 200);
-        uint64_t many = api_calls() - before;
-        if (strcmp(whole, cut) != 0)
-            fail_msg("%s: %.300s\n... and in slices: %.300s", lists[i], whole, cut);
-        assert_true(strlen(whole) > 20);
-        if (strstr(lists[i], "10000") != NULL && many < one + 100)
-            fail_msg("%s: not cut: %llu turns, %llu", lists[i], (unsigned long long)many,
-                     (unsigned long long)one);
-        free(whole);
-        free(cut);
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        same_bytes(lists[i], 200, strstr(lists[i], "10000") != NULL);
+}
+
+static const char *over_time(const char *path, char ret[400])
+{
+    snprintf(ret, 400, "%s&%s", path, own.times);
+    return ret;
+}
+
+static void the_same_history(void **state)
+{
+    char path[400];
+    (void)state;
+    for (size_t i = 0; i < sizeof(of_history) / sizeof(of_history[0]); i++) {
+        char *text = asked(env.sock, over_time(of_history[i], path), 200);
+        if (strchr(text, '\n') == strrchr(text, '\n'))
+            fail_msg("%s: nothing in it: %.300s", path, text);
+        free(text);
+        same_bytes(path, 200, true);
     }
+    same_bytes(over_time(LIVE "/counters/history?by=switch&counter=all&step=1s", path), 400, true);
 }
 
 // Page by page there is what there is at once.
@@ -326,7 +404,8 @@ static void another_snapshot(void **state)
 
 static void no_collector_any_more(void **state)
 {
-    static const char *const of[] = {LIVE "/counters", LIVE "/health?all=1"};
+    static const char *const of[] = {LIVE "/counters", LIVE "/health?all=1", LIVE "/top?by=xmit&from=1h",
+                                     LIVE "/counters/history?by=rail"};
     (void)state;
     for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
         struct http h;
@@ -388,12 +467,16 @@ static void other_alarms(void **state)
 
 static void clients_go_away(void **state)
 {
-    static const char *const of[] = {LIVE "/ports?limit=10000", LIVE "/counters?limit=10000",
-                                     LIVE "/health?all=1", "/alarms?limit=10000",
-                                     "/fabrics/file/ports?limit=10000"};
+    static const char *const of[] = {LIVE "/ports?limit=10000",
+                                     LIVE "/counters?limit=10000",
+                                     LIVE "/health?all=1",
+                                     "/alarms?limit=10000",
+                                     "/fabrics/file/ports?limit=10000",
+                                     LIVE "/top?by=xmit&from=1h",
+                                     LIVE "/counters/history?by=switch"};
     (void)state;
     for (unsigned wait = 1; wait < 200; wait += 60)
-        for (unsigned i = 0; i < 5; i++) {
+        for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
             struct http h;
             ask(&h, of[i]);
             turns(wait);
@@ -439,7 +522,9 @@ static void the_server_ends(void **state)
     unsigned refused = 0;
     (void)state;
     for (unsigned i = 0; i < N; i++)
-        ask(&h[i], i % 3 == 0 ? "/fabrics/file/ports?limit=10000" : LIVE "/counters?limit=10000");
+        ask(&h[i], i % 3 == 0   ? "/fabrics/file/ports?limit=10000"
+                   : i % 3 == 1 ? LIVE "/counters?limit=10000"
+                                : LIVE "/top?from=1h");
     turns(30);
     api_free(own.fine);
     for (unsigned i = 0; i < N; i++) {
@@ -458,10 +543,11 @@ static void the_server_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_bytes),   cmocka_unit_test(page_by_page),
-        cmocka_unit_test(another_snapshot), cmocka_unit_test(no_collector_any_more),
-        cmocka_unit_test(clients_go_away),  cmocka_unit_test(many_at_once),
-        cmocka_unit_test(the_server_ends),  cmocka_unit_test(other_alarms),
+        cmocka_unit_test(the_same_bytes),        cmocka_unit_test(the_same_history),
+        cmocka_unit_test(page_by_page),          cmocka_unit_test(another_snapshot),
+        cmocka_unit_test(no_collector_any_more), cmocka_unit_test(clients_go_away),
+        cmocka_unit_test(many_at_once),          cmocka_unit_test(the_server_ends),
+        cmocka_unit_test(other_alarms),
     };
     return cmocka_run_group_tests_name("whole/api_slices", tests, setup, teardown);
 }
