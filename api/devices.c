@@ -153,10 +153,9 @@ static enum device_state state_of(const struct tele_view *w, uint64_t guid, cons
                                                                                      : DEVICE_HEALTHY;
 }
 
-static void fill(struct tele_view *w, const struct node *n, enum device_state state, struct device_row *row,
-                 struct row_space *s)
+static void fill(struct tele_view *w, const struct fabric *f, const struct node *n, enum device_state state,
+                 struct device_row *row, struct row_space *s)
 {
-    const struct fabric *f = view_fabric(w->v);
     const struct tele_device *d = tele_device(w->tele, n->guid);
     const struct alarm *alarm = tele_alarm_of(w, n->guid, 0);
     struct device_view v;
@@ -204,24 +203,35 @@ static int worst_first(const void *a, const void *b)
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static struct one *gather(struct request *r, const struct tele_view *w, uint32_t *ret)
+// Done a slice a turn.
+struct devices_walk {
+    struct slices s;
+    struct tele_view w;
+    struct sieve *focus;
+    const struct fabric *f; // NULL: there is none yet
+    bool all, sorted;
+    uint32_t node, n; // looked at; of the list
+    struct one *one;
+    struct list l;
+    uint64_t skip, i;
+};
+
+static bool gather(struct devices_walk *k)
 {
-    const struct fabric *f = view_fabric(w->v);
-    bool all = query_bool(r, "all");
-    struct one *list = xcalloc((f != NULL ? f->num_nodes : 0) + 1ul, sizeof(*list));
-    uint32_t n = 0;
-    for (uint32_t i = 0; f != NULL && i < f->num_nodes; i++) {
-        const struct tele_device *d = tele_device(w->tele, f->node[i].guid);
-        enum device_state s = state_of(w, f->node[i].guid, d);
+    const struct fabric *f = k->f;
+    for (; f != NULL && k->node < f->num_nodes; k->node++) {
+        const struct node *n = &f->node[k->node];
         struct device_view v;
-        if (s >= DEVICE_DEGRADED || (all && (d != NULL || f->node[i].type == NODE_SWITCH))) {
-            devices_view(tele_devices(w->tele), f->node[i].guid, &v);
-            list[n++] = (struct one){i, s, v.since};
-        }
+        if (slice_over(&k->s))
+            return false;
+        const struct tele_device *d = tele_device(k->w.tele, n->guid);
+        enum device_state s = state_of(&k->w, n->guid, d);
+        if (s < DEVICE_DEGRADED && (!k->all || (d == NULL && n->type != NODE_SWITCH)))
+            continue;
+        devices_view(tele_devices(k->w.tele), n->guid, &v);
+        k->one[k->n++] = (struct one){k->node, s, v.since};
     }
-    qsort(list, n, sizeof(*list), worst_first);
-    *ret = n;
-    return list;
+    return true;
 }
 
 static bool named(const void *row, const void *end, const char *word)
@@ -233,36 +243,69 @@ static bool named(const void *row, const void *end, const char *word)
 }
 
 #define PAGE_MAX 250
-#define LOOKED_MAX 5000 // with a focus: the loop is not to stand still
+#define LOOKED_MAX 5000 // with a focus
+
+static void begin_list(struct devices_walk *k)
+{
+    qsort(k->one, k->n, sizeof(*k->one), worst_first);
+    k->sorted = true;
+    list_begin(&k->l, k->s.r, &schema_device);
+    k->l.limit = k->l.limit < PAGE_MAX ? k->l.limit : PAGE_MAX;
+}
+
+static bool devices_step(struct slices *s)
+{
+    struct devices_walk *k = (struct devices_walk *)s;
+    struct device_row row;
+    struct row_space space;
+    char next[24];
+
+    if (!tele_view_again(s->r, &k->w))
+        return true;
+    if (!gather(k))
+        return false;
+    if (!k->sorted)
+        begin_list(k);
+    for (; k->i < k->n && !list_full(&k->l) && (k->focus == NULL || k->i - k->skip < LOOKED_MAX); k->i++) {
+        if (slice_over(s))
+            return false;
+        fill(&k->w, k->f, &k->f->node[k->one[k->i].node], k->one[k->i].state, &row, &space);
+        if (sieve_has(k->focus, &row))
+            list_item(&k->l, &row);
+    }
+    list_end(&k->l, k->i < k->n ? number_text(k->i, next) : NULL, k->focus == NULL ? (int64_t)k->n : NO_INT,
+             k->f != NULL ? (int64_t)k->f->generation : NO_INT, k->w.st.last_wall_ns);
+    return true;
+}
+
+static void devices_walk_free(struct slices *s)
+{
+    struct devices_walk *k = (struct devices_walk *)s;
+    tele_view_done(&k->w);
+    sieve_free(k->focus);
+    fabric_unref(k->f);
+    free(k->one);
+    free(k);
+}
 
 void get_devices(struct request *r)
 {
+    static const struct sieve_rows rows = {.row = &schema_device, .named = named};
     struct tele_view w;
     struct sieve *focus;
-    struct device_row row;
-    struct row_space space;
-    struct list l;
-    uint64_t skip, i;
-    uint32_t n;
-    char next[24];
+    uint64_t skip;
 
-    if (!tele_view_of(r, &w) || !cursor_number(r, &skip))
+    if (!tele_view_of(r, &w) || !cursor_number(r, &skip) || !query_focus_of(r, &rows, NULL, &focus))
         return;
-    static const struct sieve_rows rows = {.row = &schema_device, .named = named};
-    if (query_focus_of(r, &rows, NULL, &focus)) {
-        const struct fabric *f = view_fabric(w.v);
-        struct one *x = gather(r, &w, &n);
-        list_begin(&l, r, &schema_device);
-        l.limit = l.limit < PAGE_MAX ? l.limit : PAGE_MAX;
-        for (i = skip; i < n && !list_full(&l) && (focus == NULL || i - skip < LOOKED_MAX); i++) {
-            fill(&w, &f->node[x[i].node], x[i].state, &row, &space);
-            if (sieve_has(focus, &row))
-                list_item(&l, &row);
-        }
-        list_end(&l, i < n ? number_text(i, next) : NULL, focus == NULL ? (int64_t)n : NO_INT,
-                 f != NULL ? (int64_t)f->generation : NO_INT, w.st.last_wall_ns);
-        free(x);
-        sieve_free(focus);
-    }
-    tele_view_done(&w);
+    const struct fabric *f = view_fabric(w.v);
+    struct devices_walk *k = xcalloc(1, sizeof(*k));
+    k->s.step = devices_step;
+    k->s.free = devices_walk_free;
+    k->w = w;
+    k->focus = focus;
+    k->f = f != NULL ? fabric_ref(f) : NULL;
+    k->all = query_bool(r, "all");
+    k->one = xcalloc((f != NULL ? f->num_nodes : 0) + 1ul, sizeof(*k->one));
+    k->skip = k->i = skip;
+    slices_run(r, &k->s);
 }
