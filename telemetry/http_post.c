@@ -173,16 +173,52 @@ static CURLcode run(struct http_post *h)
     return rc;
 }
 
+// Bytes of the character of UTF-8 that s begins with; 0: it begins with none, or with one that terminals
+// obey.
+static size_t printable(const unsigned char *s, size_t n)
+{
+    unsigned char c = s[0];
+    size_t len = c < 0x80                ? 1
+                 : c >= 0xc2 && c < 0xe0 ? 2
+                 : c >= 0xe0 && c < 0xf0 ? 3
+                 : c >= 0xf0 && c < 0xf5 ? 4
+                                         : 0;
+    if (len == 0 || len > n || c < 0x20 || c == 0x7f || (c == 0xc2 && s[1] < 0xa0))
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    bool odd = (c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f) || (c == 0xf0 && s[1] < 0x90) ||
+               (c == 0xf4 && s[1] > 0x8f);
+    return odd ? 0 : len;
+}
+
+// What a server says: n bytes at most, whole characters, '?' for what is none.
+static void add_foreign(char *ret, size_t size, const char *s, size_t n)
+{
+    size_t at = strlen(ret);
+    for (size_t i = 0, len; i < n; i += len) {
+        const char *p = s + i;
+        len = printable((const unsigned char *)p, n - i);
+        if (len == 0) {
+            p = "?";
+            len = 1;
+        }
+        if (at + len >= size)
+            break;
+        memcpy(ret + at, p, len);
+        at += len;
+    }
+    ret[at] = 0;
+}
+
 // The first line of an answer says why.
 static void why(const struct http_post *h, struct http_answer *ret)
 {
     const char *body = h->body.data != NULL ? h->body.data : "";
     size_t n = strcspn(body, "\r\n");
-    if (n > 0)
-        snprintf(ret->text, sizeof(ret->text), "HTTP status %d: %.*s", ret->status, n > 150 ? 150 : (int)n,
-                 body);
-    else
-        snprintf(ret->text, sizeof(ret->text), "HTTP status %d", ret->status);
+    snprintf(ret->text, sizeof(ret->text), n > 0 ? "HTTP status %d: " : "HTTP status %d", ret->status);
+    add_foreign(ret->text, sizeof(ret->text), body, n);
 }
 
 static void judge(const struct http_post *h, CURLcode rc, struct http_answer *ret)
@@ -198,7 +234,8 @@ static void judge(const struct http_post *h, CURLcode rc, struct http_answer *re
     if (rc != CURLE_OK && h->got < ANSWER_END) {
         ret->outcome = HTTP_LATER;
         ret->unsure = sent > 0 || size > 0;
-        snprintf(ret->text, sizeof(ret->text), "%.199s", h->error[0] ? h->error : curl_easy_strerror(rc));
+        const char *text = h->error[0] ? h->error : curl_easy_strerror(rc);
+        add_foreign(ret->text, sizeof(ret->text), text, strlen(text)); // it may quote the server
         return;
     }
     ret->status = (int)status;

@@ -138,12 +138,8 @@ static void disconnect(struct target *t)
 static int wait_for_fd(struct target *t, int fd, short events, int ms)
 {
     struct pollfd p[2] = {{.fd = fd, .events = events}, {.fd = t->wake, .events = POLLIN}};
-    int n = poll(p, 2, ms);
-    if (atomic_load(&t->aborted))
-        return -ECANCELED;
-    if (n < 0)
-        return errno == EINTR ? 0 : -errno;
-    return n == 0 ? -ETIMEDOUT : 0;
+    int n = poll(p, 2, ms), rc = n < 0 && errno != EINTR ? -errno : n == 0 ? -ETIMEDOUT : 0;
+    return atomic_load(&t->aborted) ? -ECANCELED : rc;
 }
 
 static int wait_for(struct target *t, short events, int ms)
@@ -440,8 +436,9 @@ int syslog_target(const char *text, int64_t load_ns, struct courier_target *ret,
     t->load_ns = load_ns ? load_ns : LOAD_MS * MONO_MS;
     t->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->wake < 0) {
+        int rc = -errno;
         target_free(t);
-        return err_set(e, -errno, "notify.syslog", "no more descriptors can be had");
+        return err_set(e, rc, "notify.syslog", "no more descriptors can be had (%s)", strerror(-rc));
     }
     *ret = (struct courier_target){.arg = t, .deliver = deliver, .abort = target_abort, .free = target_free};
     return 0;

@@ -92,11 +92,35 @@ static void headers(void **state)
     assert_int_equal(ask(&again).outcome, HTTP_LATER);
 }
 
+// What a server says is shown to people, in logs and on terminals.
+static void printable(void **state)
+{
+    char head[400], expected[400];
+    struct server bad = {
+        .begin = "HTTP/1.1 400 No\r\n\r\n\x1b[31m\x07 \x7f\xc2\x9b\xff\xe2\x82 \xc0\x80\xed\xa0\x80 "
+                 "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5\n",
+        .line = "x"};
+    struct http_answer a = ask(&bad);
+    assert_string_equal(
+        a.text, "HTTP status 400: ?[31m? ?????? ????? gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5");
+    // Cut between characters, wherever the end falls.
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(expected, sizeof(expected), "HTTP status 400: %.*s", (int)i, "abc");
+        while (strlen(expected) + 3 < sizeof(a.text))
+            strcat(expected, "\xe2\x82\xac");
+        snprintf(head, sizeof(head), "HTTP/1.1 400 No\r\n\r\n%.*s\xe2\x82\xac", (int)i, "abc");
+        struct server longer = {.begin = head, .line = "\xe2\x82\xac"};
+        a = ask(&longer);
+        assert_string_equal(a.text, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies),
         cmocka_unit_test(headers),
+        cmocka_unit_test(printable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -92,6 +93,21 @@ static void targets(void **state)
         assert_int_equal(syslog_target(bad[i], 0, &t, &e), -EINVAL);
         assert_non_null(strstr(e.text, "none of udp://"));
     }
+}
+
+static void no_descriptors(void **state)
+{
+    struct courier_target t;
+    struct err e = {0};
+    struct rlimit was, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none = (struct rlimit){0, was.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int rc = syslog_target("udp://127.0.0.1", 0, &t, &e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    assert_int_equal(rc, -EMFILE);
+    assert_int_equal(e.code, -EMFILE);
+    assert_non_null(strstr(e.text, "Too many open files"));
 }
 
 // --- delivery ---
@@ -250,13 +266,10 @@ static void over_unix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message),
-        cmocka_unit_test(long_ones_are_cut),
-        cmocka_unit_test(targets),
-        cmocka_unit_test(over_udp),
-        cmocka_unit_test(over_tcp),
-        cmocka_unit_test(over_unix),
-        cmocka_unit_test(who_reads_slowly_has_failed),
+        cmocka_unit_test(a_message), cmocka_unit_test(long_ones_are_cut),
+        cmocka_unit_test(targets),   cmocka_unit_test(no_descriptors),
+        cmocka_unit_test(over_udp),  cmocka_unit_test(over_tcp),
+        cmocka_unit_test(over_unix), cmocka_unit_test(who_reads_slowly_has_failed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
