@@ -135,7 +135,8 @@ static bool read_number(const char *s, size_t n, double *ret, bool *percent)
     return true;
 }
 
-// "400", "400G", "1..4", "5%..10%", "5..10%"
+// "400", "400G", "1..4", "5%..10%", "5..10%": a % at the upper end is of both, one at the lower of that
+// alone.
 static void parse_number(struct value *v)
 {
     bool percent = false;
@@ -152,7 +153,6 @@ static void parse_number(struct value *v)
                                  read_number(dots + 2, n - first - 2, &v->high, &v->percent);
     if (v->percent && !percent)
         v->low /= 100;
-    v->percent |= percent;
 }
 
 static struct value *parse_value(struct focus *f)
@@ -278,26 +278,52 @@ static bool check_word(struct focus *f, const char *field, const struct focus_ab
     return bad(f, text) != NULL;
 }
 
+static bool check_share(struct focus *f, const char *field, const struct value *v)
+{
+    char text[260];
+    const char *dots = strstr(v->text, "..");
+    if (v->percent || v->high <= 1)
+        return true;
+    int low = dots != NULL ? (int)(dots - v->text) : 0;
+    low -= low > 0 && v->text[low - 1] == '%';
+    if (dots != NULL)
+        snprintf(text, sizeof(text), "%.40s is a share, from 0 to 1: write %.*s%%..%.20s%% for a percentage",
+                 field, low, v->text, dots + 2);
+    else
+        snprintf(text, sizeof(text), "%.40s is a share, from 0 to 1: write %.40s%% for a percentage", field,
+                 v->text);
+    return bad(f, text) != NULL;
+}
+
+static bool never_a_number(struct focus *f, const char *field, const struct focus_about *a,
+                           const struct value *v)
+{
+    char list[100] = "", text[300];
+    if (a->words != NULL)
+        list_words(a->words, list, sizeof(list));
+    snprintf(text, sizeof(text), "%.40s is a number%s%s%s, never \"%.40s\"", field,
+             strpbrk(v->text, "0123456789") != NULL ? " (as 7, 400G, 5%, 1..4, 5%..10%)" : "",
+             list[0] ? " or one of: " : "", list, v->text);
+    return bad(f, text) != NULL;
+}
+
 static bool check_number(struct focus *f, const char *field, const struct focus_about *a, struct value *v)
 {
-    char list[100] = "", text[260];
+    char text[200];
     for (size_t i = 0; !v->is_number && a->words != NULL && a->words[i] != NULL; i++)
         if (strcmp(v->text, a->words[i]) == 0) {
             v->is_number = true;
             v->low = v->high = (double)i;
         }
-    if (!v->is_number && !is_pattern(v->text) && (v->text[0] < '0' || v->text[0] > '9')) {
-        if (a->words != NULL)
-            list_words(a->words, list, sizeof(list));
-        snprintf(text, sizeof(text), "%.40s is a number%s%s, never \"%.40s\"", field,
-                 list[0] ? " or one of: " : "", list, v->text);
+    if (!v->is_number)
+        parse_number(v); // quotes are no reason
+    if (!v->is_number)
+        return is_pattern(v->text) || never_a_number(f, field, a, v);
+    if (v->low > v->high) {
+        snprintf(text, sizeof(text), "nothing is in %.40s: %.9g is above %.9g", v->text, v->low, v->high);
         return bad(f, text) != NULL;
     }
-    if (a->holds != FOCUS_SHARE || !v->is_number || v->percent || v->high <= 1)
-        return true;
-    snprintf(text, sizeof(text), "%.40s is a share, from 0 to 1: write %.40s%% for a percentage", field,
-             v->is_range ? "5%..10" : v->text);
-    return bad(f, text) != NULL;
+    return a->holds != FOCUS_SHARE || check_share(f, field, v);
 }
 
 static bool check_values(struct focus *f, struct term *t)

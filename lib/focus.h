@@ -11,9 +11,11 @@
 //     value = bare | "'" any "'" | number ".." number
 //
 // "=" takes globs, "~" an extended regular expression of at most 256 bytes, without {N,M} and \1; a field
-// without a value matches only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth). A
-// name matches any of the name fields, as a glob, or what the caller says. Where it is known what a field may
-// hold, a value that it never has is refused, lest a mistyped word seems to say that there is nothing.
+// without a value matches only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth); of a
+// range the % at its upper end is of both ("5..10%"), one at its lower end of that alone. A name matches any
+// of the name fields, as a glob, or what the caller says. Where it is known what a field may hold, a value
+// that it never has (a number with another unit, a range whose ends are the wrong way round) is refused, lest
+// a mistyped word seems to say that there is nothing.
 // Limits: 4 KiB, depth 32, 256 atoms.
 #ifndef WEFT_LIB_FOCUS_H
 #define WEFT_LIB_FOCUS_H

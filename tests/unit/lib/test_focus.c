@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers, units and ranges of the focus language; the language itself is tested with the command's fields.
+#include "tests/unit/lib/test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/err.h"
+#include "lib/focus.h"
+
+enum { RAIL, USED, NAME };
+static const char *const tiers[] = {"leaf", "spine", NULL};
+
+static const char *name(const void *arg, unsigned i)
+{
+    static const char *const of[] = {"rail", "used", "name", "tier", NULL};
+    (void)arg;
+    return of[i];
+}
+
+static void about(const void *arg, unsigned i, struct focus_about *ret)
+{
+    (void)arg;
+    ret->holds = i == USED ? FOCUS_SHARE : i == NAME ? FOCUS_ANYTHING : FOCUS_NUMBER;
+    if (i > NAME)
+        ret->words = tiers;
+}
+
+static const struct focus_fields fields = {.name = name, .names = "name", .about = about};
+
+static void value(void *arg, unsigned i, struct focus_value *ret)
+{
+    *ret = i == NAME ? (struct focus_value){.text = "5x"}
+                     : (struct focus_value){.is_number = true, .number = *(double *)arg};
+}
+
+static bool hit(const char *text, double v)
+{
+    struct err e = {0};
+    struct focus *f = focus_new(text, &fields, &e);
+    if (f == NULL)
+        fail_msg("%s: %s", text, e.text);
+    bool yes = focus_match(f, value, &v);
+    focus_free(f);
+    return yes;
+}
+
+static void refused(const char *text, const char *why)
+{
+    struct err e = {0};
+    struct focus *f = focus_new(text, &fields, &e);
+    focus_free(f);
+    if (f != NULL || strstr(e.text, why) == NULL)
+        fail_msg("%s: %s", text, f != NULL ? "is taken" : e.text);
+}
+
+static void units_of_ranges(void **state)
+{
+    (void)state;
+    assert_true(hit("rail=5%..10", 0.05) && hit("rail=5%..10", 9) && !hit("rail=5%..10", 11));
+    assert_true(hit("rail=200..400%", 2) && hit("rail=200..400%", 4) && !hit("rail=200..400%", 5));
+    assert_true(hit("used=5..10%", 0.07) && !hit("used=5..10%", 0.2));
+    assert_true(hit("used=5%..10%", 0.05) && !hit("used=5%..10%", 0.04));
+    assert_true(hit("used=5%..0.1", 0.07) && !hit("used=5%..0.1", 0.11));
+    refused("used=5%..10", "used is a share, from 0 to 1: write 5%..10% for a percentage");
+    refused("used=5..10", "write 5%..10% for a percentage");
+    refused("used=5", "write 5% for a percentage");
+    refused("used=10%..5%", "nothing is in 10%..5%: 0.1 is above 0.05");
+    refused("rail=4..1", "nothing is in 4..1: 4 is above 1");
+}
+
+static void other_units(void **state)
+{
+    static const char *const bad[] = {"5x",  "5%%", "5G%",     "1..4x", "1x..4",
+                                      "1..", "..4", "1..2..3", "5m",    "'5x'"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char text[40];
+        snprintf(text, sizeof(text), "rail=%s", bad[i]);
+        refused(text, "rail is a number (as 7, 400G, 5%, 1..4, 5%..10%), never \"");
+    }
+    refused("rail!=5x", "never \"5x\"");
+    refused("rail=5|6x", "never \"6x\"");
+    refused("tier=1x",
+            "tier is a number (as 7, 400G, 5%, 1..4, 5%..10%) or one of: leaf, spine, never \"1x\"");
+    refused("rail>5x", "never \"5x\"");
+    refused("rail>1..2", "a number is missing");
+    // These are numbers, or match their text.
+    assert_true(hit("rail=0x10", 16) && hit("rail=1e1", 10) && hit("rail='3'", 3) && hit("rail=400G", 400));
+    assert_true(hit("rail=1*", 12) && !hit("rail=1*", 2) && hit("rail!=none", 1) && hit("tier=spine", 1));
+    assert_true(hit("name=5x", 0) && !hit("name=4..1", 0)); // whatever a name is
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(units_of_ranges),
+        cmocka_unit_test(other_units),
+    };
+    return cmocka_run_group_tests_name("lib/focus", tests, NULL, NULL);
+}
