@@ -88,22 +88,76 @@ static void forget(struct health *h, uint32_t slot)
     }
 }
 
+// Whether links of hosts are up, or whose they are, is another thing now: counted anew when somebody asks.
+static void hosts_moved(struct health *h)
+{
+    free(h->host_up);
+    h->host_up = NULL;
+}
+
+void health_set_up(struct health *h, uint32_t slot, bool up)
+{
+    if (h->port[slot].up == up)
+        return;
+    h->port[slot].up = up;
+    hosts_moved(h);
+}
+
+// All that is known of a port goes but what is named here, which is the slot's own, whatever cable it has.
+static void begin_port(struct health_port *p)
+{
+    int64_t read =
+        p->hot_at == 0 || (p->optics_at != 0 && p->optics_at > p->hot_at) ? p->optics_at : p->hot_at;
+    *p = (struct health_port){.host = p->host,
+                              .tick = p->tick,
+                              .module_from = read != 0 ? read : p->module_from,
+                              .mate = TELE_SLOT_NONE,
+                              .median = NAN};
+    for (size_t i = 0; i < sizeof(p->coldest) / sizeof(p->coldest[0]); i++)
+        p->coldest[i] = INT16_MIN;
+}
+
+void health_port_init(struct health_port *p)
+{
+    *p = (struct health_port){.host = ID_NONE, .tick = 8};
+    begin_port(p);
+}
+
+// Another cable. What was told of the place stays: it is the blueprint's.
+static void change_cable(struct health *h, uint32_t slot)
+{
+    struct health_port *p = &h->port[slot];
+    const struct health_port was = *p;
+    begin_port(p);
+    p->told = was.told;
+    p->was_known = was.was_known;
+    p->up = was.up;
+    p->seen_up = was.seen_up;
+}
+
+static void lose_mate(struct health *h, uint32_t slot)
+{
+    uint32_t mate = h->port[slot].mate;
+    forget(h, slot);
+    if (mate == TELE_SLOT_NONE)
+        return;
+    change_cable(h, slot);
+    change_cable(h, mate);
+}
+
 // The far end is another one than it was: another link.
 static void take_peer(struct health *h, uint32_t slot, uint32_t peer)
 {
     struct health_port *p = &h->port[slot], *q = &h->port[peer];
-    forget(h, slot);
-    forget(h, peer);
-    if (p->mate != TELE_SLOT_NONE && h->port[p->mate].mate == slot)
-        h->port[p->mate].mate = TELE_SLOT_NONE;
-    if (q->mate != TELE_SLOT_NONE && h->port[q->mate].mate == peer)
-        h->port[q->mate].mate = TELE_SLOT_NONE;
+    lose_mate(h, slot);
+    lose_mate(h, peer);
     p->mate = peer;
     q->mate = slot;
     p->rate_most = q->rate_most = 0;
     h->moved++;
     p->told = q->told = p->told || q->told;
-    p->up = q->up = p->up || q->up;
+    health_set_up(h, slot, p->up || q->up);
+    health_set_up(h, peer, p->up);
 }
 
 void health_grow(struct health *h, uint32_t num)
@@ -111,16 +165,8 @@ void health_grow(struct health *h, uint32_t num)
     if (num <= h->num)
         return;
     h->port = xreallocarray(h->port, num, sizeof(*h->port));
-    memset(&h->port[h->num], 0, (num - h->num) * sizeof(*h->port));
-    for (; h->num < num; h->num++) {
-        struct health_port *p = &h->port[h->num];
-        p->mate = TELE_SLOT_NONE;
-        p->host = ID_NONE;
-        p->tick = 8;
-        p->median = NAN;
-        for (int i = 0; i < 7; i++)
-            p->coldest[i] = INT16_MIN;
-    }
+    while (h->num < num)
+        health_port_init(&h->port[h->num++]);
 }
 
 static bool quiet(const struct health *h, const struct health_link *l)
@@ -322,9 +368,10 @@ static void look_at_port(struct health *h, uint32_t slot)
     if (!p->told && (p->mate == TELE_SLOT_NONE || p->mate > slot)) {
         bool up = table_up(h, slot, p->mate);
         if (up && !p->seen_up) {
-            p->up = p->seen_up = true;
-            if (p->mate != TELE_SLOT_NONE)
-                h->port[p->mate].up = h->port[p->mate].seen_up = true;
+            uint32_t mate = p->mate != TELE_SLOT_NONE ? p->mate : slot;
+            p->seen_up = h->port[mate].seen_up = true;
+            health_set_up(h, slot, true);
+            health_set_up(h, mate, true);
         } else if (p->seen_up && up != p->up) {
             down_set(h, slot, up, h->now);
         }
@@ -357,6 +404,7 @@ static void learn_hosts(struct health *h)
         }
     }
     free(first);
+    hosts_moved(h);
 }
 
 static void learn_ticks(struct health *h)
@@ -379,10 +427,15 @@ static void feed_link(struct health *h, struct health_link *l)
         health_link_free(h, l);
 }
 
+static struct health_snapshot snapshot_of(const struct tele_table *t)
+{
+    return (struct health_snapshot){t->fabric, t->fabric ? t->fabric->generation : 0};
+}
+
 static bool snapshot_is_new(const struct health *h)
 {
-    const struct fabric *f = h->t->fabric;
-    return f && (f != h->slow_of || f->generation != h->slow_generation);
+    struct health_snapshot s = snapshot_of(h->t);
+    return s.of && (s.of != h->learned.of || s.generation != h->learned.generation);
 }
 
 void health_feed_begin(struct health *h, const struct tele_table *t, int64_t now)
@@ -399,6 +452,8 @@ void health_feed_begin(struct health *h, const struct tele_table *t, int64_t now
 static void feed_after(struct health *h, enum health_feeding was)
 {
     h->feed.phase = was + 1;
+    if (was == FEED_PORTS)
+        h->feed.snapshot = snapshot_of(h->t);
     if (was == FEED_PORTS && !snapshot_is_new(h))
         h->feed.phase = FEED_LINKS;
     if (h->feed.phase == FEED_LINKS)
@@ -429,8 +484,8 @@ bool health_feed_some(struct health *h, uint32_t most)
     case FEED_SLOW:
         if (h->t->fabric) {
             judge_slow(h);
-            h->slow_of = h->t->fabric;
-            h->slow_generation = h->t->fabric->generation;
+            // One that came between two parts, of which hosts were not learned, is new to the next feed.
+            h->learned = h->feed.snapshot;
         }
         feed_after(h, FEED_SLOW);
         return false;
@@ -476,9 +531,9 @@ void health_link(struct health *h, uint32_t slot, bool up, int64_t now)
         // What it was before is not known: up is no coming up.
         p->told = q->told = true;
         if (up && !p->up)
-            p->up = q->up = p->seen_up = q->seen_up = true;
-        else if (!up)
-            p->up = q->up = true;
+            p->seen_up = q->seen_up = true;
+        health_set_up(h, slot, true);
+        health_set_up(h, p->mate != TELE_SLOT_NONE ? p->mate : slot, true);
     }
     p->told = q->told = true;
     p->was_known = q->was_known = false;
@@ -492,25 +547,10 @@ void health_forget(struct health *h, uint32_t slot)
     uint32_t mate = h->port[slot].mate;
     forget(h, slot);
     h->moved++;
-    for (int e = 0; e < 2; e++, slot = mate) {
-        if (slot == TELE_SLOT_NONE)
-            break;
-        struct health_port *p = &h->port[slot];
-        memset(p->history, 0, sizeof(p->history));
-        p->median = NAN;
-        p->raw_now[0] = p->raw_now[1] = p->raw_bits[0] = p->raw_bits[1] = p->slot_errors = p->slot_bits = 0;
-        p->at_errors = p->at_speed = 0;
-        p->seen = 0;
-        p->resumed = p->was_known = false;
-        p->told = p->seen_up = p->up = false;
-        p->up_at = p->down_at = 0;
-        p->rate_most = 0;
-        p->celsius10 = 0; // what was read was of the old cable: only what is read later counts
-        for (int i = 0; i < 7; i++)
-            p->coldest[i] = INT16_MIN;
-        p->optics = (struct tele_optics){0};
-        p->optics_bad_at = 0;
-    }
+    hosts_moved(h);
+    begin_port(&h->port[slot]);
+    if (mate != TELE_SLOT_NONE)
+        begin_port(&h->port[mate]);
 }
 
 // --- life ---

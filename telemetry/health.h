@@ -118,8 +118,9 @@ uint32_t health_named(const struct health *h, uint32_t **ret_slots);
 bool health_clean(const struct health *h, const struct tele_table *t, uint32_t slot, int64_t window);
 // The first slot that was ever seen of the host whose port this is, also of one that is away; TELE_SLOT_NONE.
 uint32_t health_host(const struct health *h, uint32_t slot);
-// Hosts of which this link was the last that was up: 1, or 0.
-uint32_t health_host_cut(const struct health *h, uint32_t slot);
+// Hosts of which this link was the last that was up: 1, or 0. O(ports) where a link went up or down since the
+// last question, else O(1).
+uint32_t health_host_cut(struct health *h, uint32_t slot);
 // What to do about what the rule has found there, for people.
 const char *health_advice(const struct health *h, const struct tele_table *t, uint32_t slot,
                           const char *rule);

@@ -56,7 +56,8 @@ void down_set(struct health *h, uint32_t slot, bool up, int64_t now)
     struct health_port *q = p->mate != TELE_SLOT_NONE ? &h->port[p->mate] : p;
     if (p->up == up)
         return;
-    p->up = q->up = up;
+    health_set_up(h, slot, up);
+    health_set_up(h, p->mate != TELE_SLOT_NONE ? p->mate : slot, up);
     h->changes++;
     if (up) {
         p->up_at = q->up_at = now;
@@ -320,32 +321,31 @@ void down_resolve(struct health *h, struct health_link *l)
 
 // --- the rules ---
 
-// Links of each host that are up; made once a feed, when somebody asks.
+// Links of each host that are up.
 static void count_hosts(struct health *h)
 {
     uint32_t most = 0;
     for (uint32_t s = 0; s < h->num; s++)
         if (h->port[s].host != ID_NONE && h->port[s].host >= most)
             most = h->port[s].host + 1;
-    free(h->host_up);
     h->host_up = xcalloc(most + 1, sizeof(uint32_t));
     for (uint32_t s = 0; s < h->num; s++)
         if (h->port[s].host != ID_NONE && h->port[s].up)
             h->host_up[h->port[s].host]++;
-    h->hosts_of = h->now;
 }
 
-static bool host_is_cut(struct health *h, const struct health_link *l)
+uint32_t health_host_cut(struct health *h, uint32_t slot)
 {
-    for (int e = 0; e < 2; e++) {
-        uint32_t host = l->slot[e] != TELE_SLOT_NONE ? h->port[l->slot[e]].host : ID_NONE;
-        if (host == ID_NONE)
-            continue;
-        if (!h->host_up || h->hosts_of != h->now)
-            count_hosts(h);
-        return h->host_up[host] == 0;
-    }
-    return false;
+    if (slot >= h->num)
+        return 0;
+    uint32_t mate = h->port[slot].mate, host = h->port[slot].host;
+    if (host == ID_NONE && mate != TELE_SLOT_NONE)
+        host = h->port[mate].host;
+    if (host == ID_NONE)
+        return 0;
+    if (!h->host_up)
+        count_hosts(h);
+    return h->host_up[host] == 0;
 }
 
 // Cables between the two switches: how many there are, and are up.
@@ -372,7 +372,7 @@ static uint32_t trunk_of(const struct health *h, const struct health_link *l, ui
 static void down_text(struct health *h, struct health_link *l, struct health_finding *f)
 {
     uint32_t up = 0, all = trunk_of(h, l, &up);
-    if (host_is_cut(h, l)) {
+    if (health_host_cut(h, l->slot[0])) {
         f->severity = ALARM_CRITICAL;
         snprintf(f->reason, sizeof(f->reason), "down, and no other link of the host is up");
     } else if (all > 1) {

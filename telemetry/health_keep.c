@@ -435,48 +435,23 @@ void health_put(const struct health *h, const struct tele_table *t, uint32_t slo
     buf_done(&body);
 }
 
-// What it had before of an earlier record goes.
+// What it had of an earlier record has gone.
 static void resume_port(struct health *h, uint32_t slot, const struct health_port *from)
 {
     struct health_port *p = &h->port[slot];
-    p->seen_up = from->seen_up;
-    p->up = from->up;
-    p->seen = from->seen;
-    memcpy(p->last, from->last, sizeof(p->last));
-    p->last_corrected = from->last_corrected;
-    p->last_uncorrectable = from->last_uncorrectable;
-    p->at_errors = from->at_errors;
-    p->at_speed = from->at_speed;
-    p->from = from->from;
-    p->downs_from = from->downs_from;
-    p->downs_at = from->downs_at;
-    p->reset_seen = from->reset_seen;
-    p->up_at = from->up_at;
-    p->down_at = from->down_at;
-    p->every = from->every;
-    p->rate_mbps = from->rate_mbps;
-    p->holes = from->holes;
-    p->hole_unit = from->hole_unit;
-    memcpy(p->raw_now, from->raw_now, sizeof(p->raw_now));
-    memcpy(p->raw_bits, from->raw_bits, sizeof(p->raw_bits));
-    p->slot_errors = from->slot_errors;
-    p->slot_bits = from->slot_bits;
-    p->median = from->median;
-    p->block = from->block;
-    p->raw_over = from->raw_over;
-    memcpy(p->history, from->history, sizeof(p->history));
+    *p = *from;
     p->resumed = p->at_errors != 0;
     p->was_known = true;
 }
 
-static void unlink_port(struct health *h, uint32_t slot)
+static void drop_port(struct health *h, uint32_t slot)
 {
-    struct health_port *p = &h->port[slot];
-    if (p->link)
-        health_link_free(h, p->link);
-    if (p->mate != TELE_SLOT_NONE && h->port[p->mate].mate == slot)
-        h->port[p->mate].mate = TELE_SLOT_NONE;
-    p->mate = TELE_SLOT_NONE;
+    uint32_t mate = h->port[slot].mate;
+    if (h->port[slot].link)
+        health_link_free(h, h->port[slot].link);
+    health_port_init(&h->port[slot]);
+    if (mate != TELE_SLOT_NONE) // the later record has another cable there
+        health_port_init(&h->port[mate]);
 }
 
 static void fill_link(struct health *h, struct health_link *l, struct health_link *from, bool swap)
@@ -538,10 +513,10 @@ static void take_record(struct health *h, struct record *r, health_slot_fn *find
     }
     if (slot[0] == slot[1])
         return;
-    for (unsigned e = 0; e < r->ends; e++) {
-        unlink_port(h, slot[e]);
+    for (unsigned e = 0; e < r->ends; e++)
+        drop_port(h, slot[e]);
+    for (unsigned e = 0; e < r->ends; e++)
         resume_port(h, slot[e], &r->port[e]);
-    }
     if (r->ends == 2) {
         h->port[slot[0]].mate = slot[1];
         h->port[slot[1]].mate = slot[0];
@@ -565,7 +540,7 @@ bool health_take(struct health *h, const uint8_t *p, size_t n, int64_t then, hea
         for (unsigned k = 0; k < HEALTH_RULES; k++)
             r.link.verdict[k].level = -1;
         for (unsigned e = 0; e < r.ends; e++) {
-            r.port[e].median = NAN;
+            health_port_init(&r.port[e]);
             get_port(&i, &r.port[e], &r.guid[e], &r.num[e]);
         }
         r.noted = get_below(&i, 2);

@@ -58,6 +58,12 @@ static void add_age(struct health_finding *f, int64_t hours)
     snprintf(f->evidence + k - 1, sizeof(f->evidence) - k + 1, ",\"not_read_hours\":%lld}", (long long)hours);
 }
 
+// Read already, an older file in the place of a younger one, or from before another cable came.
+static bool is_old(const struct health_port *p, int64_t last, int64_t at)
+{
+    return (last != 0 && at <= last) || (p->module_from != 0 && at <= p->module_from);
+}
+
 void health_module_unread(struct health *h, uint32_t slot)
 {
     if (slot < h->num)
@@ -116,7 +122,7 @@ void health_module(struct health *h, uint32_t slot, double celsius, int64_t at)
             p->coldest[i] = INT16_MIN;
         return;
     }
-    if (p->hot_at != 0 && at <= p->hot_at) // read already, or an older file in the place of a younger one
+    if (is_old(p, p->hot_at, at))
         return;
     p->celsius10 = (int16_t)lround(celsius * 10);
     bool follows = p->hot_at && unit - p->cold_unit < 7;
@@ -189,7 +195,7 @@ void health_optics(struct health *h, uint32_t slot, const struct tele_optics *o,
         p->optics_at = p->optics_bad_at = p->unread_from = 0;
         return;
     }
-    if (p->optics_at != 0 && at <= p->optics_at) // read already
+    if (is_old(p, p->optics_at, at))
         return;
     // What was before the first good reading is not known: it takes another one, and time between the two.
     bool was_bad = health_optics_bad(p);

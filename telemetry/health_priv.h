@@ -155,6 +155,7 @@ struct health_link {
     int64_t healthy_since; // when the last verdict ended
 };
 
+// A field that is added here is forgotten with the cable, unless begin_port() in health.c keeps it.
 struct health_port {
     uint64_t last[12];  // TELE_SYMBOL_ERRORS.. TELE_VL15_DROPPED
     uint64_t last_wait; // TELE_XMIT_WAIT
@@ -172,11 +173,11 @@ struct health_port {
     uint16_t tick;                // bytes of one of XmitWait's
     uint32_t host;                // first slot of it; ID_NONE: not a host's port
     uint32_t resets;
-    bool resumed;   // known from before a restart, not read since
-    bool was_known; // whether it was up is known from before a restart
-    bool told;      // health_link() was called
-    bool seen_up;   // it was up once
-    bool up;
+    bool resumed;    // known from before a restart, not read since
+    bool was_known;  // whether it was up is known from before a restart
+    bool told;       // health_link() was called
+    bool seen_up;    // it was up once
+    bool up;         // health_set_up() alone changes it
     int64_t up_at;   // when it came up last; 0: it was
     int64_t down_at; // when it went down last; 0: never
     // raw bit errors
@@ -196,6 +197,7 @@ struct health_port {
     int16_t coldest[7]; // by ten minutes
     int64_t cold_unit;
     int64_t hot_at;                   // of the last reading; 0: none
+    int64_t module_from;              // what was read until then is of another cable's; 0: of none
     struct tele_optics optics;        // at optics_at
     int64_t optics_at, optics_bad_at; // of the last reading, 0: none; to when it was bad, 0: it was not
     bool module_unread;               // what stood before a restart may not have been read since
@@ -210,8 +212,10 @@ struct health {
     uint32_t num;
     struct health_link *first, *last; // oldest first
     const struct tele_table *t;       // during a feed and health_link()
-    const struct fabric *slow_of;     // snapshot that was looked at for L05
-    uint64_t slow_generation;
+    struct health_snapshot {          // to compare: it may be gone
+        const struct fabric *of;
+        uint64_t generation;
+    } learned; // that hosts, ticks and L05 are of
     int64_t now, swept;
     uint64_t changes, moved; // of links that are noted; of which cable is where
     struct {
@@ -223,12 +227,12 @@ struct health {
             FEED_SLOW,
             FEED_LINKS,
         } phase;
-        uint32_t next, num; // ports
+        uint32_t next, num;              // ports
+        struct health_snapshot snapshot; // as all ports had been looked at
         bool tidy;
         struct health_link *link; // the next one; NULL: that was the last
     } feed;
-    uint32_t *host_up; // links that are up, by host; as of hosts_of
-    int64_t hosts_of;
+    uint32_t *host_up; // links that are up, by host; NULL: to be counted
 };
 
 static inline uint32_t health_lower(const struct health *h, uint32_t slot)
@@ -256,6 +260,8 @@ static inline void health_bad(struct health_finding *f, int level, int64_t at)
 struct health_link *health_link_get(struct health *h, uint32_t slot); // makes it
 void health_link_free(struct health *h, struct health_link *l);
 void health_grow(struct health *h, uint32_t num);
+void health_port_init(struct health_port *p); // nothing is known of it
+void health_set_up(struct health *h, uint32_t slot, bool up);
 // "12:40:05 UTC"; "" when the wall clock is not known.
 const char *health_time_of_day(const struct health *h, int64_t at, char buf[24]);
 void health_span(int64_t ns, char *buf, size_t size); // "93 s", "16 min", "3.5 h"

@@ -332,19 +332,6 @@ uint32_t health_host(const struct health *h, uint32_t slot)
     return slot < h->num ? h->port[slot].host : TELE_SLOT_NONE;
 }
 
-uint32_t health_host_cut(const struct health *h, uint32_t slot)
-{
-    if (slot >= h->num)
-        return 0;
-    uint32_t mate = h->port[slot].mate, host = h->port[slot].host;
-    if (host == ID_NONE && mate != TELE_SLOT_NONE)
-        host = h->port[mate].host;
-    for (uint32_t s = 0; s < h->num && host != ID_NONE; s++)
-        if (h->port[s].host == host && h->port[s].up)
-            return 0;
-    return host != ID_NONE;
-}
-
 const char *health_advice(const struct health *h, const struct tele_table *t, uint32_t slot, const char *rule)
 {
     const struct alarm_rule *r = alarm_rule(rule);
