@@ -14,6 +14,7 @@
 #include "lib/buf.h"
 #include "lib/err.h"
 #include "lib/mono.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 
 #define TOKEN_MAX 8192
@@ -173,43 +174,16 @@ static CURLcode run(struct http_post *h)
     return rc;
 }
 
-// Bytes of the character of UTF-8 that s begins with; 0: it begins with none, or with one that terminals
-// obey.
-static size_t printable(const unsigned char *s, size_t n)
-{
-    unsigned char c = s[0];
-    size_t len = c < 0x80                ? 1
-                 : c >= 0xc2 && c < 0xe0 ? 2
-                 : c >= 0xe0 && c < 0xf0 ? 3
-                 : c >= 0xf0 && c < 0xf5 ? 4
-                                         : 0;
-    if (len == 0 || len > n || c < 0x20 || c == 0x7f || (c == 0xc2 && s[1] < 0xa0))
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    bool odd = (c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f) || (c == 0xf0 && s[1] < 0x90) ||
-               (c == 0xf4 && s[1] > 0x8f);
-    return odd ? 0 : len;
-}
-
-// What a server says: n bytes at most, whole characters, '?' for what is none.
+// n bytes of what a server says: whole characters, '?' for those that terminals obey.
 static void add_foreign(char *ret, size_t size, const char *s, size_t n)
 {
-    size_t at = strlen(ret);
-    for (size_t i = 0, len; i < n; i += len) {
-        const char *p = s + i;
-        len = printable((const unsigned char *)p, n - i);
-        if (len == 0) {
-            p = "?";
-            len = 1;
-        }
-        if (at + len >= size)
-            break;
-        memcpy(ret + at, p, len);
-        at += len;
-    }
-    ret[at] = 0;
+    char *p = ret + strlen(ret);
+    text_print(p, size - (size_t)(p - ret), "%.*s", (int)(n < size ? n : size), s);
+    for (text_clean(p); *p != 0; p++)
+        if ((unsigned char)*p < 0x20 || *p == 0x7f)
+            *p = '?';
+        else if ((unsigned char)*p == 0xc2 && (unsigned char)p[1] < 0xa0)
+            p[0] = p[1] = '?';
 }
 
 // The first line of an answer says why.

@@ -36,7 +36,7 @@ struct http_answer {
     int status;             // 0: there was no answer
     int64_t retry_after_ns; // asked for; 0 = not
     bool unsure;            // no answer, yet the body may have arrived
-    char text[200];         // why, for people: printable UTF-8, '?' for what the server says and is none
+    char text[200];         // why, for people: printable UTF-8
 };
 // Blocks until it is answered, fails or is aborted.
 void http_post(struct http_post *p, const void *body, size_t n, struct http_answer *ret);

@@ -101,8 +101,8 @@ static void printable(void **state)
                  "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5\n",
         .line = "x"};
     struct http_answer a = ask(&bad);
-    assert_string_equal(
-        a.text, "HTTP status 400: ?[31m? ?????? ????? gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5");
+    assert_string_equal(a.text,
+                        "HTTP status 400: ?[31m? ???  gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\xa5");
     // Cut between characters, wherever the end falls.
     for (unsigned i = 0; i < 3; i++) {
         snprintf(expected, sizeof(expected), "HTTP status 400: %.*s", (int)i, "abc");
