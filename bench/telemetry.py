@@ -135,45 +135,69 @@ class Client:
 
     def ask(self, method, url, body=None):
         c = self.Connection(self.path)
+        head = {"Content-Type": "application/json"} if body is not None else {}
+        if url.startswith("/metrics"):
+            head["Accept-Encoding"] = "gzip"  # as Prometheus does
         try:
-            c.request(method, url, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"} if body is not None else {})
+            c.request(method, url, json.dumps(body) if body is not None else None, head)
             a = c.getresponse()
             return a.status, a.read()
         finally:
             c.close()
 
     def get(self, url):
-        return json.loads(self.ask("GET", "/api/v1" + url)[1])
+        status, text = self.ask("GET", "/api/v1" + url)
+        if status // 100 != 2:
+            raise RuntimeError("%s: %d %s" % (url, status, text[:300]))
+        return json.loads(text)
+
+
+def one_of(c, path, paths):
+    """The path with something that is there in its last place; None: nothing is, or no list says what."""
+    whole, name = re.fullmatch(r"(.*)/{(\w+)}", path).groups()
+    items = c.get(whole.replace("{f}", "default") + "?limit=1")["items"] if whole in paths else []
+    return "%s/%s" % (whole, items[0][name]) if items else None
 
 
 def loop_urls(c):
-    """All that can be read, as OpenAPI has it, with lists as long as they may be, as JSON and as CSV."""
+    """All that can be read, as OpenAPI has it, with lists as long as they may be, as JSON and as CSV; all of it is there, so that none may be refused but what is TOO_LARGE."""
     nodes = c.get("/fabrics/default/nodes?limit=10000&type=switch")["items"]
     switch, guid = nodes[0]["guid"], nodes[-1]["guid"]
     host = c.get("/fabrics/default/nodes?limit=1&type=ca")["items"][0]["guid"]
     urls = ["/metrics", "/metrics?shard=0&of=16", "/metrics/targets", "/metrics/switch/%s" % switch]
-    values = {"f": "default", "guid": switch, "id": "1", "mlid": "0xc000"}
-    given = {"from": host, "to": guid, "counter": "xmit_data", "port": "1", "guid": switch}
-    for path, item in c.get("/openapi.json")["paths"].items():
+    given = {"from": host, "to": guid, "counter": "xmit_data", "port": "%s/1" % switch, "guid": switch}
+    paths = c.get("/openapi.json")["paths"]
+    for path, item in paths.items():
         get = item.get("get")
         if get is None or "event-stream" in json.dumps(get):
             continue
-        url = re.sub(r"{(\w+)}", lambda m: values.get(m.group(1), "1"), path)
+        url = path.replace("{guid}", switch)
+        url = one_of(c, url, paths) if url.endswith("}") and not url.endswith("{f}") else url
+        if url is None:
+            note("  %s: there is none" % path)
+            continue
+        url = url.replace("{f}", "default")
         url = url if url.startswith("/api") or url.startswith("/metrics") else "/api/v1" + url
         params = {p["name"]: p for p in get.get("parameters", []) if p.get("in") == "query"}
-        query = ["%s=%s" % (n, given.get(n, (p["schema"].get("enum") or ["1"])[0])) for n, p in params.items() if p.get("required")]
+        words = {n: p["schema"].get("enum", []) for n, p in params.items()}
+        query = ["%s=%s" % (n, given.get(n, (words[n] or ["1"])[0])) for n, p in params.items() if p.get("required")]
         if "limit" in params:
             query.append("limit=10000")
-        urls.append(url + ("?" + "&".join(query) if query else ""))
-        if "format" in params:
-            urls.append(url + "?" + "&".join(query + ["format=csv"]))
+        of_one = ["port=" + given["port"]] if "by" in words and "port" in params else []  # one is needed
+        urls.append(url + "?" * bool(query + of_one) + "&".join(query + of_one))
         for n in ("by", "format", "group", "sort", "state"):
-            for v in params.get(n, {}).get("schema", {}).get("enum", []):
-                urls.append(url + "?" + "&".join(query + ["%s=%s" % (n, v)]))
+            for v in words.get(n, []):
+                more = [] if n == "by" else of_one
+                urls.append(url + "?" + "&".join([q for q in query if not q.startswith(n + "=")] + more + ["%s=%s" % (n, v)]))
+        if of_one:
+            urls += [url + "?by=%s&focus=kind%%3Dtrunk&counter=xmit_data&from=10m" % v for v in words["by"]]
+        if url.endswith("/top"):
+            urls += [url + "?by=xmit&from=10m", url + "?by=xmit&from=10m&focus=kind%3Dtrunk", url + "?by=xmit&focus=kind%3Dtrunk"]
     return urls
 
 
 LOOP_FABRIC = "ft3-64-16"
+TOO_LARGE = ("export?format=lft", "export?format=fdbs")  # of this fabric: refused, with what would do instead
 
 
 def loop(table, seed):
@@ -228,11 +252,14 @@ def loop_run(table, c, p, log):
     swept = c.get("/status")["callbacks"]
     loop_row(table, "sweeps", since(up, swept))
     urls = loop_urls(c)
+    refused = 0
     for url in urls * 2:
         t = time.monotonic()
         status, text = c.ask("GET", url)
+        refused += status // 100 != 2 and not (status == 413 and url.endswith(TOO_LARGE))
         note("  %3d %8.1f kB %7.1f ms %s" % (status, len(text) / 1e3, 1e3 * (time.monotonic() - t), url))
     loop_row(table, "everything read", since(swept, c.get("/status")["callbacks"]))
+    table.add("loop, everything read: answers that are none (of %d)" % (2 * len(urls)), refused, "answers", bar=0)
 
 
 ROWS = {"detect": detect, "congest": congest, "out": out, "collect": collect, "store": store, "ask": ask, "loop": loop}
