@@ -10,6 +10,7 @@
 #include "lib/when.h"
 #include "lib/word.h"
 #include "lib/xalloc.h"
+#include "telemetry/alarm_sources.h"
 
 static struct alarms *alarms_of(struct request *r)
 {
@@ -225,19 +226,32 @@ static void fill_evidence(const struct alarm *x, struct alarm_row *row, struct a
 
 // --- by a focus ---
 
+// What a finding's alarm is about begins with its code.
+static bool has_code(const struct alarm_row *x, const char *word)
+{
+    char code[40];
+    size_t n = strcspn(x->subject, " ");
+    snprintf(code, sizeof(code), "%.*s", (int)(n < sizeof(code) ? n : 0), x->subject);
+    return code[0] != 0 && word_glob(word, code);
+}
+
 static bool named(const void *row, const void *end, const char *word)
 {
     const struct alarm_row *x = row;
     return (end != NULL && place_named(end, word)) || word_glob(word, x->rule) || word_glob(word, x->name) ||
-           (x->cable[0] != 0 && word_glob(word, x->cable)) || word_glob(word, x->subject);
+           (x->cable[0] != 0 && word_glob(word, x->cable)) || word_glob(word, x->subject) ||
+           has_code(x, word);
 }
 
 static const struct sieve_rows alarm_sieve = {
     .row = &schema_alarm, .end = &schema_place, .end_first = true, .named = named};
 
-// Words that mean an alarm, not where it is.
+// Words that mean an alarm, not where it is; also the code of a finding that is none now.
 static bool is_alarm_word(const char *word)
 {
+    struct alarm_source of;
+    if (alarm_of_finding(word, FINDING_ERROR, &of) || alarm_of_finding(word, FINDING_WARNING, &of))
+        return true;
     for (unsigned i = 0; i < alarm_num_rules; i++)
         if (word_glob(word, alarm_rules[i].id) || word_glob(word, alarm_rules[i].name))
             return true;

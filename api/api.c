@@ -177,6 +177,7 @@ struct api *api_new(const struct api_context *c, const struct api_opts *o, struc
         api_free(a);
         return NULL;
     }
+    a->openapi = openapi_text(); // takes longer than a turn of the loop may
     return a;
 }
 

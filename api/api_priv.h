@@ -109,7 +109,7 @@ struct api {
     int port; // bound, -1 without TCP
     struct listener tcp, local;
     struct view *view;
-    char *openapi; // made when first asked for
+    char *openapi; // the document
     struct {
         struct stream *first;
         unsigned count;

@@ -175,11 +175,8 @@ char *openapi_text(void)
 
 void get_openapi(struct request *r)
 {
-    struct api *a = r->api;
-    if (a->openapi == NULL)
-        a->openapi = openapi_text();
     r->status = 200;
     r->type = "application/json";
-    buf_puts(&r->out, a->openapi);
+    buf_puts(&r->out, r->api->openapi);
     buf_putc(&r->out, '\n');
 }

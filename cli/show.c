@@ -302,14 +302,38 @@ static bool has_end(json_t *item, const char *end, const char *word)
     return x.guid != 0 && called_port(&x, word);
 }
 
+// What weftd finds. A finding that is gone is none, not an unknown name.
+static const char codes[] =
+    "adaptive-not-kept adaptive-refused alias-ignored bad-line bad-node-info bad-port bad-record "
+    "blueprint-growth blueprint-missing blueprint-moved blueprint-replaced command-ignored drained "
+    "drained-away drained-in-use duplicate-guid duplicate-lid duplicate-link duplicate-port "
+    "duplicate-port-guid duplicate-record few-lanes foreign-pkeys guid-mismatch include-failed "
+    "include-refused lanes-not-kept lid-conflict lid-disagrees lid-not-unicast lid-unset "
+    "lids-exhausted lids-reclaimed m-key no-description no-speed node-without-record one-sided-link "
+    "peer-silent port-after-record port-info-silent rail-miscabled repeated-name routes-incomplete "
+    "second-master self-link separate-part set-failed set-ignored su-miscabled switch-info-silent "
+    "table-too-small too-far too-large too-many-nodes unconnected-node unknown-line unknown-speed "
+    "virtual-ports xdr-planes";
+
+static bool is_code(const char *word)
+{
+    char code[40];
+    for (const char *p = codes; *p != 0; p += strcspn(p, " "), p += *p == ' ') {
+        snprintf(code, sizeof(code), "%.*s", (int)strcspn(p, " "), p);
+        if (word_glob(word, code))
+            return true;
+    }
+    return false;
+}
+
 // A bare name that is neither a node's nor an item's.
-static int check_names(const struct focus *f, json_t *nodes, json_t *by, json_t *items)
+static int check_names(const struct query *q, const struct focus *f, json_t *nodes, json_t *by, json_t *items)
 {
     const char *word;
     json_t *n;
     size_t k;
     for (unsigned i = 0; (word = focus_bare(f, i)) != NULL; i++) {
-        bool any = json_object_get(by, word) != NULL;
+        bool any = json_object_get(by, word) != NULL || (q->ends == finding_focus && is_code(word));
         json_array_foreach(nodes, k, n) any = any || node_called(n, word);
         json_array_foreach(items, k, n) any =
             any || is_called(n, word) || has_end(n, "a", word) || has_end(n, "z", word);
@@ -328,7 +352,7 @@ static json_t *filtered(struct cli *c, json_t *items, const struct query *q, con
     json_t *kept = json_array(), *item, *nodes = ends ? all_nodes(c) : NULL,
            *by = ends ? index_of(nodes) : NULL;
     size_t i;
-    if (ends && check_names(f, nodes, by, items) != CLI_OK) {
+    if (ends && check_names(q, f, nodes, by, items) != CLI_OK) {
         json_decref(kept);
         kept = NULL;
     }

@@ -557,6 +557,20 @@ def test_watch(d):
     assert lines[0] == lines[1] != "" and p.returncode == 0
 
 
+def test_codes_of_findings(d):
+    """Each kind of finding is known by its code, also when there is none; what is no code is refused."""
+    found = set()
+    for folder in ("sm", "fabric", "routing", "daemon"):
+        for p in (ROOT / folder).glob("*.c"):
+            found |= set(re.findall(r'FINDING_[A-Z]+\s*[,:][^;"]*?"([a-z0-9-]+)"', p.read_text()))
+    assert len(found) > 50 and {"peer-silent", "m-key"} <= found
+    for code in sorted(found):
+        r = d.weft("finding", code)
+        assert r.rc in (0, 1) and "is called so" not in r.err, (code, r)
+    r = d.weft("finding", "peer-silnt")
+    assert r.rc == 2 and "no node, host or port is called so" in r.err
+
+
 # --- help ---
 
 def test_help(d):

@@ -757,6 +757,39 @@ static void test_away(void **state)
     sweep_anew();
 }
 
+static size_t alarms_that(const char *focus)
+{
+    char path[200];
+    snprintf(path, sizeof(path), "/alarms?active=1&focus=%s", focus);
+    json_t *v = call("GET", path, NULL, 200);
+    size_t n = count(v);
+    json_decref(v);
+    return n;
+}
+
+// The code of a finding names its alarm, and is known when there is none.
+static void test_codes(void **state)
+{
+    (void)state;
+    assert_int_equal(alarms_that("set-ignored"), 0);
+    alarm_raise(env.alarms, &(struct alarm_report){.fabric = "live",
+                                                   .rule = "S08",
+                                                   .subject = "set-ignored " LEAF "[3]",
+                                                   .severity = ALARM_MINOR,
+                                                   .place = LEAF "[3]",
+                                                   .reason = "a setting is not kept",
+                                                   .evidence = "{}",
+                                                   .node_guid = {named(LEAF)->guid},
+                                                   .port = {3}});
+    rig_run(&env.rig, 3 * MONO_S);
+    assert_int_equal(alarms_that("set-ignored"), 1);
+    assert_int_equal(alarms_that("set-failed"), 0);
+    alarm_clear(env.alarms, "live", "S08", "set-ignored " LEAF "[3]");
+    rig_run(&env.rig, 11 * 60 * MONO_S); // it has stood for long enough
+    assert_int_equal(alarms_that("set-ignored"), 0);
+    refused("/alarms?focus=set-ignord", 404, "no node, host or port is called so");
+}
+
 static void test_alarms(void **state)
 {
     char path[100];
@@ -1008,10 +1041,10 @@ int main(void)
         cmocka_unit_test(test_history_bad), cmocka_unit_test(test_csv),
         cmocka_unit_test(test_route_past),  cmocka_unit_test(test_history_without),
         cmocka_unit_test(test_shapes),      cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_silent),      cmocka_unit_test(test_alarms),
-        cmocka_unit_test(test_silences),    cmocka_unit_test(test_covers),
-        cmocka_unit_test(test_isolation),   cmocka_unit_test(test_away),
-        cmocka_unit_test(test_db_check),
+        cmocka_unit_test(test_silent),      cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_alarms),      cmocka_unit_test(test_silences),
+        cmocka_unit_test(test_covers),      cmocka_unit_test(test_isolation),
+        cmocka_unit_test(test_away),        cmocka_unit_test(test_db_check),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
