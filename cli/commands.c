@@ -255,9 +255,15 @@ const struct option_row option_rows[] = {
     {.name = "overrun", .arg = OPTION_VALUE, .value = "RATE", .doc = "excessive buffer overruns"},
     {.name = "discard", .arg = OPTION_VALUE, .value = "RATE", .doc = "packets discarded on the way out"},
     {.name = "vl15", .arg = OPTION_VALUE, .value = "RATE", .doc = "management packets dropped"},
-    {.name = "celsius", .arg = OPTION_VALUE, .value = "C", .doc = "its temperature"},
-    {.name = "rx", .arg = OPTION_VALUE, .value = "DBM", .doc = "light that its second lane receives"},
-    {.name = "tx", .arg = OPTION_VALUE, .value = "DBM", .doc = "light that its second lane sends"},
+    {.name = "celsius", .arg = OPTION_VALUE, .value = "C", .doc = "its temperature, in degrees Celsius"},
+    {.name = "rx",
+     .arg = OPTION_VALUE,
+     .value = "DBM",
+     .doc = "light that its second lane receives, in dBm with its sign: -12.5 is weak"},
+    {.name = "tx",
+     .arg = OPTION_VALUE,
+     .value = "DBM",
+     .doc = "light that its second lane sends, in dBm with its sign"},
     {.name = "fault", .doc = "it says that it has failed"},
     {.name = "fans", .arg = OPTION_VALUE, .value = "N", .doc = "so many fans stand still"},
     {.name = "supplies", .arg = OPTION_VALUE, .value = "N", .doc = "so many power supplies give nothing"},
@@ -1011,8 +1017,10 @@ const struct command_row command_rows[] = {
      .options = "celsius rx tx fault",
      .run = cmd_sim,
      .doc = "what the transceiver at a port of a simulated fabric measures",
-     .more = PLACE_MORE "What is not given is well: 45 C, 0 dBm. weftd sees it as ibdiagnet would tell it, "
-                        "unless\ntelemetry.cable_file is set.\n",
+     .more =
+         PLACE_MORE "What is not given is well: 45 C, 0 dBm. Light is in dBm: 0 is a milliwatt, -10 a tenth "
+                    "of it, 3 twice as much.\nweftd sees it as ibdiagnet would tell it, unless "
+                    "telemetry.cable_file is set.\n",
      .example = "weft sim module 'leaf-1[33]' --rx -12.5\n"},
     {.name = "sim device",
      .args = "NODE",
