@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/alarm_priv.h"
 
@@ -35,16 +36,18 @@ int64_t alarms_wall(const struct alarms *a)
 
 bool alarm_put(const char **at, const char *s, size_t max)
 {
-    size_t n = s ? strlen(s) : 0;
-    if (n > max) // not half a character
-        for (n = max; n > 0 && ((unsigned char)s[n] & 0xc0) == 0x80;)
-            n--;
+    size_t n = s ? text_cut(s, max) : 0;
     if (*at && strlen(*at) == n && memcmp(*at, s ? s : "", n) == 0)
         return false;
     char *copy = xmalloc(n + 1);
     if (n)
         memcpy(copy, s, n);
     copy[n] = 0;
+    text_clean(copy); // readers get it as JSON
+    if (*at && strcmp(*at, copy) == 0) {
+        free(copy);
+        return false;
+    }
     free((void *)*at);
     *at = copy;
     return true;
@@ -138,8 +141,8 @@ struct alarm_rec *alarm_rec_new(struct alarms *a, uint64_t id, const char *fabri
                            &r->group[1],   &r->group_place[0], &r->group_place[1]};
     for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++)
         alarm_put(text[i], "", 0);
-    alarm_put(&r->v.fabric, fabric, TEXT_MAX);
-    alarm_put(&r->v.subject, subject, TEXT_MAX);
+    r->v.fabric = xstrdup(fabric); // as they are asked for
+    r->v.subject = xstrdup(subject);
     alarm_put(&r->v.advice, rule->advice, TEXT_MAX);
     r->v.rule = rule;
     r->v.group = group;

@@ -8,6 +8,7 @@
 
 #include "lib/buf.h"
 #include "lib/guid.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/alarm_priv.h"
 
@@ -163,8 +164,8 @@ static bool refresh(struct alarms *a, struct alarm_rec *g)
     if (!first) // parts of them are left at most
         return news;
     char reason[2048], evidence[100];
-    snprintf(reason, sizeof(reason), "%u of %s: %s; %s%s%s", g->peak, g->group_place[0], g->v.rule->title,
-             first->v.place, first->v.place[0] ? ": " : "", first->v.reason);
+    text_print(reason, sizeof(reason), "%u of %s: %s; %s%s%s", g->peak, g->group_place[0], g->v.rule->title,
+               first->v.place, first->v.place[0] ? ": " : "", first->v.reason);
     snprintf(evidence, sizeof(evidence), "{\"members\":%u,\"active\":%u,\"most\":%u}", n, active, g->peak);
     alarm_put(&g->v.reason, reason, sizeof(reason));
     alarm_put(&g->v.evidence, evidence, sizeof(evidence));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/guid.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/alarm_priv.h"
 
@@ -182,9 +183,11 @@ static void raise_finding(struct alarm_watch *w, const struct finding *f, int64_
     if (!alarm_of_finding(f->code, f->severity, &src))
         return;
     snprintf(subject, sizeof(subject), "%s %s", f->code, f->where);
+    text_clean(subject);
     if (strcmp(src.rule, "S06") == 0 && !lasts(w, src.rule, subject, now, FOR_A_MINUTE))
         return;
-    snprintf(reason, sizeof(reason), f->count > 1 ? "%.700s (%u of these)" : "%.700s", f->text, f->count);
+    text_print(reason, sizeof(reason), f->count > 1 ? "%.*s (%u of these)" : "%.*s",
+               (int)text_cut(f->text, 700), f->text, f->count);
     alarm_raise(w->a, &(struct alarm_report){.fabric = w->fabric,
                                              .rule = src.rule,
                                              .subject = subject,
@@ -286,7 +289,7 @@ static void look_at_parts(struct alarm_watch *w, const struct alarm_look *l)
     if (part == 0)
         return;
     fabric_node_name(l->known, n, name, sizeof(name));
-    snprintf(reason, sizeof(reason), "a part of %u switches, %s among them, is not reached", part, name);
+    text_print(reason, sizeof(reason), "a part of %u switches, %s among them, is not reached", part, name);
     alarm_raise(w->a, &(struct alarm_report){.fabric = w->fabric,
                                              .rule = "S07",
                                              .subject = "split",
@@ -310,7 +313,7 @@ static void look_at_lids(struct alarm_watch *w, const struct alarm_look *l)
         all = f->lft_cap_min - 1u;
     if (used <= LIDS_FULL * all)
         return;
-    snprintf(reason, sizeof(reason), "%u of %u LIDs are in use", used, all);
+    text_print(reason, sizeof(reason), "%u of %u LIDs are in use", used, all);
     alarm_raise(w->a, &(struct alarm_report){.fabric = w->fabric,
                                              .rule = "S07",
                                              .subject = "lids",
@@ -338,9 +341,9 @@ static void look_at_sms(struct alarm_watch *w, const struct alarm_look *l)
         char subject[GUID_STR_SIZE], reason[300];
         if (is_known(l, s->guid))
             continue;
-        snprintf(reason, sizeof(reason),
-                 "subnet manager " GUID_FMT ", priority %u, is %s and not on the list of known ones",
-                 GUID_ARG(s->guid), s->priority, name[s->state]);
+        text_print(reason, sizeof(reason),
+                   "subnet manager " GUID_FMT ", priority %u, is %s and not on the list of known ones",
+                   GUID_ARG(s->guid), s->priority, name[s->state]);
         alarm_raise(w->a, &(struct alarm_report){.fabric = w->fabric,
                                                  .rule = "S01",
                                                  .subject = guid_str(s->guid, subject),
@@ -364,7 +367,7 @@ static void look_at_known(struct alarm_watch *w, const struct alarm_look *l, int
         guid_str(l->known_sms[i], subject);
         if (there || !l->master || !l->live || !lasts(w, "W04", subject, now, 3 * SECOND))
             continue;
-        snprintf(reason, sizeof(reason), "subnet manager %s, which is known, does not answer", subject);
+        text_print(reason, sizeof(reason), "subnet manager %s, which is known, does not answer", subject);
         alarm_raise(w->a, &(struct alarm_report){.fabric = w->fabric,
                                                  .rule = "W04",
                                                  .subject = subject,
@@ -406,8 +409,8 @@ static void look_at_weft(struct alarm_watch *w, const struct alarm_look *l, int6
     int64_t clock = wall - now, step = clock - w->clock;
     char reason[300];
     if (w->clock_known && (step > STEP || step < -STEP)) {
-        snprintf(reason, sizeof(reason), "the clock was set %s by %.1f s", step > 0 ? "forward" : "back",
-                 mono_seconds(step > 0 ? step : -step));
+        text_print(reason, sizeof(reason), "the clock was set %s by %.1f s", step > 0 ? "forward" : "back",
+                   mono_seconds(step > 0 ? step : -step));
         alarm_raise(w->a, &(struct alarm_report){.fabric = "",
                                                  .rule = "W05",
                                                  .subject = "clock",
@@ -431,7 +434,7 @@ static void look_at_weft(struct alarm_watch *w, const struct alarm_look *l, int6
                                            .source = ALARM_BY_WATCH});
     if (l->db_status == 0)
         return;
-    snprintf(reason, sizeof(reason), "the database cannot be written: %s", l->db_text ? l->db_text : "");
+    text_print(reason, sizeof(reason), "the database cannot be written: %s", l->db_text ? l->db_text : "");
     alarm_raise(w->a, &(struct alarm_report){.fabric = w->fabric,
                                              .rule = "W02",
                                              .subject = "database",
@@ -473,6 +476,7 @@ void alarm_watch_event(struct alarm_watch *w, const char *kind, const char *seve
     char id[300];
     snprintf(id, sizeof(id), "%s%s%.200s", event_rows[i].subject ? "" : kind,
              event_rows[i].subject ? "" : " ", about);
+    text_clean(id);
     alarm_raise(w->a, &(struct alarm_report){.fabric = w->fabric,
                                              .rule = event_rows[i].of.rule,
                                              .subject = id,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
 
@@ -246,9 +247,9 @@ static void rebooted(struct health *h, struct health_link *l, int e, const struc
     char name[160], reason[300];
     uint32_t far = l->slot[!e];
     bool anew = h->port[far].reset_seen > p->t0;
-    snprintf(reason, sizeof(reason), "%s alone has counted the link down (%u): the far end %s",
-             health_end_name(h, l->slot[e], name, sizeof(name)), p->n,
-             anew ? "began anew, or its counters were cleared" : "was switched off");
+    text_print(reason, sizeof(reason), "%s alone has counted the link down (%u): the far end %s",
+               health_end_name(h, l->slot[e], name, sizeof(name)), p->n,
+               anew ? "began anew, or its counters were cleared" : "was switched off");
     h->sink.raise(h->sink.arg, "L04", l->slot[0], ALARM_INFO, reason, "{}");
     h->sink.clear(h->sink.arg, "L04", l->slot[0]);
 }
@@ -374,12 +375,12 @@ static void down_text(struct health *h, struct health_link *l, struct health_fin
     uint32_t up = 0, all = trunk_of(h, l, &up);
     if (health_host_cut(h, l->slot[0])) {
         f->severity = ALARM_CRITICAL;
-        snprintf(f->reason, sizeof(f->reason), "down, and no other link of the host is up");
+        text_print(f->reason, sizeof(f->reason), "down, and no other link of the host is up");
     } else if (all > 1) {
         f->severity = up * 2 < all ? ALARM_CRITICAL : f->severity;
-        snprintf(f->reason, sizeof(f->reason), "down; %u of %u cables between the two are left", up, all);
+        text_print(f->reason, sizeof(f->reason), "down; %u of %u cables between the two are left", up, all);
     } else {
-        snprintf(f->reason, sizeof(f->reason), "down");
+        text_print(f->reason, sizeof(f->reason), "down");
     }
 }
 
@@ -397,10 +398,10 @@ static void back_text(const struct health *h, const struct health_link *l, const
     }
     health_span(rule->clear_ns, span, sizeof(span));
     if (up[0])
-        snprintf(f->reason, sizeof(f->reason), "up again since %s%s; over at %s if it stays up", up, after,
-                 over);
+        text_print(f->reason, sizeof(f->reason), "up again since %s%s; over at %s if it stays up", up, after,
+                   over);
     else
-        snprintf(f->reason, sizeof(f->reason), "up again%s; over when it has been up for %s", after, span);
+        text_print(f->reason, sizeof(f->reason), "up again%s; over when it has been up for %s", after, span);
     snprintf(f->evidence, sizeof(f->evidence), "{\"down_seconds\":%lld,\"up\":true}",
              after[0] ? (long long)((p->up_at - p->down_at) / HEALTH_S) : 0LL);
 }
@@ -424,10 +425,10 @@ void down_judge(struct health *h, struct health_link *l, enum health_rule_index 
     if (r == RULE_L01)
         down_text(h, l, f);
     else if (h->now - since < rule->level[0].window)
-        snprintf(f->reason, sizeof(f->reason), "down again");
+        text_print(f->reason, sizeof(f->reason), "down again");
     else
-        snprintf(f->reason, sizeof(f->reason), "down for more than %lld min",
-                 (long long)(rule->level[0].window / HEALTH_MIN));
+        text_print(f->reason, sizeof(f->reason), "down for more than %lld min",
+                   (long long)(rule->level[0].window / HEALTH_MIN));
     snprintf(f->evidence, sizeof(f->evidence), "{\"down_seconds\":%lld}",
              (long long)((h->now - since) / HEALTH_S));
 }
@@ -485,11 +486,11 @@ void flap_judge(struct health *h, struct health_link *l, struct health_finding *
     if (weak)
         snprintf(ends, sizeof(ends), "%u of them counted by one end alone, cause unknown", weak);
     if (flaps)
-        snprintf(f->reason, sizeof(f->reason), "%u drops %s, %s; limit %.0f in 12 h", strong + weak, in, ends,
-                 rule->level[0].limit);
+        text_print(f->reason, sizeof(f->reason), "%u drops %s, %s; limit %.0f in 12 h", strong + weak, in,
+                   ends, rule->level[0].limit);
     else
-        snprintf(f->reason, sizeof(f->reason), "%.0f recoveries in a minute, limit %.0f", most,
-                 rule->level[1].limit);
+        text_print(f->reason, sizeof(f->reason), "%.0f recoveries in a minute, limit %.0f", most,
+                   rule->level[1].limit);
     snprintf(f->evidence, sizeof(f->evidence),
              "{\"downs_12h\":%u,\"of_one_end\":%u,\"recoveries_minute\":%.1f}", strong + weak, weak, most);
 }

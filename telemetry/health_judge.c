@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "lib/guid.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
 #include "telemetry/rate.h"
@@ -125,8 +126,8 @@ static void count_window(struct health *h, struct health_link *l, const struct h
     *x = (struct excess){part, level};
     window_text(window, text, sizeof(text));
     health_end_name(h, l->slot[e], name, sizeof(name));
-    snprintf(f->reason, sizeof(f->reason), "%.0f %s within %s at %s, limit %.3g", n < 1 ? 1 : n, rule->what,
-             text, name, limit);
+    text_print(f->reason, sizeof(f->reason), "%.0f %s within %s at %s, limit %.3g", n < 1 ? 1 : n, rule->what,
+               text, name, limit);
     snprintf(f->evidence, sizeof(f->evidence),
              "{\"end\":\"" GUID_FMT "/%u\",\"counted\":%.2f,\"window_seconds\":%lld,\"limit\":%.4g}",
              GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num, n,
@@ -144,12 +145,12 @@ static void fade_text(const struct health *h, const struct health_rule *rule, co
     window_text(rule->clear_ns, clean, sizeof(clean));
     was += strncmp(was, "was ", 4) == 0 ? 4 : 0;
     n = (int)strcspn(was, ";");
-    n = n > 120 ? 120 : n;
+    n = n > 120 ? (int)text_cut(was, 120) : n;
     if (last[0])
-        snprintf(f->reason, sizeof(f->reason), "was %.*s; the last one before %s, over at %s if no more come",
-                 n, was, last, over);
+        text_print(f->reason, sizeof(f->reason),
+                   "was %.*s; the last one before %s, over at %s if no more come", n, was, last, over);
     else
-        snprintf(f->reason, sizeof(f->reason), "was %.*s; over when none has come for %s", n, was, clean);
+        text_print(f->reason, sizeof(f->reason), "was %.*s; over when none has come for %s", n, was, clean);
 }
 
 static void count_judge(struct health *h, struct health_link *l, const struct health_rule *rule,
@@ -199,9 +200,9 @@ static void sustained_judge(struct health *h, struct health_link *l, const struc
         char name[160];
         f->level = 0;
         f->severity = rule->level[0].severity;
-        snprintf(f->reason, sizeof(f->reason), "%.3g %s a second for 10 min at %s, limit %.3g",
-                 sum / mono_seconds(rule->level[0].window), rule->what,
-                 health_end_name(h, l->slot[e], name, sizeof(name)), rule->level[0].limit);
+        text_print(f->reason, sizeof(f->reason), "%.3g %s a second for 10 min at %s, limit %.3g",
+                   sum / mono_seconds(rule->level[0].window), rule->what,
+                   health_end_name(h, l->slot[e], name, sizeof(name)), rule->level[0].limit);
         snprintf(f->evidence, sizeof(f->evidence),
                  "{\"end\":\"" GUID_FMT "/%u\",\"counted\":%.0f,\"window_seconds\":600}",
                  GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num, sum);
@@ -259,10 +260,10 @@ static void held_judge(struct health *h, struct health_link *l, struct health_fi
             f->level = i;
             f->severity = rule->level[i].severity;
             health_end_name(h, l->slot[e], name, sizeof(name));
-            snprintf(f->reason, sizeof(f->reason),
-                     "%.1f %% of the time %s could not send, for %lld min; limit %.0f %%",
-                     (double)l->held[e] * 100, name, (long long)((at - since) / HEALTH_MIN),
-                     rule->level[i].limit * 100);
+            text_print(f->reason, sizeof(f->reason),
+                       "%.1f %% of the time %s could not send, for %lld min; limit %.0f %%",
+                       (double)l->held[e] * 100, name, (long long)((at - since) / HEALTH_MIN),
+                       rule->level[i].limit * 100);
             snprintf(f->evidence, sizeof(f->evidence), "{\"end\":\"" GUID_FMT "/%u\",\"held\":%.4f}",
                      GUID_ARG(h->t->port[l->slot[e]].node_guid), h->t->port[l->slot[e]].num,
                      (double)l->held[e]);
@@ -481,7 +482,8 @@ static void hold_blind(struct health *h, struct health_link *l, enum health_rule
     if (f->level < 0)
         f->reason[0] = 0;
     if (f->level < 0 && !strstr(v->reason ? v->reason : "", FULL))
-        snprintf(f->reason, sizeof(f->reason), "%.110s%s", v->reason ? v->reason : "", FULL);
+        text_print(f->reason, sizeof(f->reason), "%.*s%s", v->reason ? (int)text_cut(v->reason, 110) : 0,
+                   v->reason ? v->reason : "", FULL);
     if (f->level < 0 && f->reason[0]) {
         v->severity = (uint8_t)health_rules[r].level[v->level].severity;
         tell(h, l, r, f);

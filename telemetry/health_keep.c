@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lib/buf.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
 
@@ -54,7 +55,7 @@ static void put_float(struct out *o, float f)
 
 static void put_text(struct out *o, const char *s)
 {
-    size_t n = s ? strnlen(s, TEXT_MAX) : 0;
+    size_t n = s ? text_cut(s, TEXT_MAX) : 0;
     put(o, n);
     if (n)
         buf_add(o->b, s, n);
@@ -161,6 +162,7 @@ static char *get_text(struct in *i)
     if (n)
         memcpy(s, p, n);
     s[n] = 0;
+    text_clean(s); // else nothing that is told with it could be read
     return s;
 }
 
@@ -338,10 +340,11 @@ static void take_verdict(struct in *i, struct health_link *l, const char *id)
         v.bad_at[k] = get_time_or_never(i);
     v.reason = get_text(i);
     v.evidence = get_text(i);
-    json_t *reason = json_string(v.reason ? v.reason : ""),
-           *evidence = json_loads(v.evidence ? v.evidence : "", 0, NULL);
-    i->bad |= !reason || (v.level >= 0 && !json_is_object(evidence));
-    json_decref(reason);
+    json_t *evidence = json_loads(v.evidence ? v.evidence : "", 0, NULL);
+    if (!json_is_object(evidence)) { // told without it
+        free(v.evidence);
+        v.evidence = NULL;
+    }
     json_decref(evidence);
     unsigned r = 0;
     while (r < HEALTH_RULES && strcmp(health_rules[r].id, id) != 0)

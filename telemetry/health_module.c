@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/guid.h"
+#include "lib/text.h"
 #include "telemetry/health_priv.h"
 
 #define OLD HEALTH_HOUR // from then on the age is said
@@ -54,7 +55,7 @@ static void add_age(struct health_finding *f, int64_t hours)
     size_t n = strlen(f->reason), k = strlen(f->evidence);
     if (hours == 0 || k < 2)
         return;
-    snprintf(f->reason + n, sizeof(f->reason) - n, NOT_READ "%lld h", (long long)hours);
+    text_print(f->reason + n, sizeof(f->reason) - n, NOT_READ "%lld h", (long long)hours);
     snprintf(f->evidence + k - 1, sizeof(f->evidence) - k + 1, ",\"not_read_hours\":%lld}", (long long)hours);
 }
 
@@ -98,11 +99,11 @@ void hot_judge(struct health *h, struct health_link *l, struct health_finding *f
         f->severity = rule->level[level].severity;
         health_end_name(h, slot, name, sizeof(name));
         if (level == 1)
-            snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, %.1f C an hour ago or less", now,
-                     name, coldest);
+            text_print(f->reason, sizeof(f->reason), "module %.1f C at %s, %.1f C an hour ago or less", now,
+                       name, coldest);
         else
-            snprintf(f->reason, sizeof(f->reason), "module %.1f C at %s, limit %.0f", now, name,
-                     rule->level[0].limit);
+            text_print(f->reason, sizeof(f->reason), "module %.1f C at %s, limit %.0f", now, name,
+                       rule->level[0].limit);
         snprintf(f->evidence, sizeof(f->evidence), "{\"celsius\":%.1f,\"coldest_hour\":%.1f}", now, coldest);
         add_age(f, age_of(h, p->hot_at));
     }
@@ -149,12 +150,12 @@ static void optics_text(const struct health *h, uint32_t slot, const struct tele
     char name[160];
     health_end_name(h, slot, name, sizeof(name));
     if (o->fault)
-        snprintf(f->reason, sizeof(f->reason), "the module at %s says that it has failed", name);
+        text_print(f->reason, sizeof(f->reason), "the module at %s says that it has failed", name);
     else
-        snprintf(f->reason, sizeof(f->reason),
-                 "too %s light: %.1f dBm %s on lane %u at %s, the module's own limit %.1f",
-                 o->high ? "much" : "little", (double)o->dbm, o->rx ? "received" : "sent", o->lane, name,
-                 (double)o->limit);
+        text_print(f->reason, sizeof(f->reason),
+                   "too %s light: %.1f dBm %s on lane %u at %s, the module's own limit %.1f",
+                   o->high ? "much" : "little", (double)o->dbm, o->rx ? "received" : "sent", o->lane, name,
+                   (double)o->limit);
     int n = snprintf(f->evidence, sizeof(f->evidence), "{\"end\":\"" GUID_FMT "/%u\",\"fault\":%s",
                      GUID_ARG(t->node_guid), t->num, o->fault ? "true" : "false");
     if (o->lane > 0)
@@ -221,7 +222,7 @@ void health_module_age(const struct health *h, const struct health_link *l, enum
     if (at != INT64_MIN && h->now - at >= OLD) {
         char *told = strstr(why, NOT_READ); // when it was told last
         n = told != NULL ? (size_t)(told - why) : n;
-        snprintf(why + n, size - n, "; as it was %lld h ago, not read since",
-                 (long long)((h->now - at) / OLD));
+        text_print(why + n, size - n, "; as it was %lld h ago, not read since",
+                   (long long)((h->now - at) / OLD));
     }
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/text.h"
 #include "telemetry/health_priv.h"
 
 #define BLOCK (5 * HEALTH_MIN)
@@ -212,11 +213,11 @@ static void judge_end(struct health *h, struct health_link *l, enum health_rule_
     f->severity = health_rules[r].level[level].severity;
     health_bad(f, level, p->at_speed);
     bool least = r == RULE_L09 && p->raw_filled;
-    snprintf(f->reason, sizeof(f->reason), "raw bit error ratio %.1e%s at %s, limit %.1e%s", now,
-             least ? " or more" : "", health_end_name(h, slot, name, sizeof(name)), limit,
-             r == RULE_L08 ? " (ten times the median of 24 h)"
-             : least       ? ": the counter has filled up since the last reading"
-                           : "");
+    text_print(f->reason, sizeof(f->reason), "raw bit error ratio %.1e%s at %s, limit %.1e%s", now,
+               least ? " or more" : "", health_end_name(h, slot, name, sizeof(name)), limit,
+               r == RULE_L08 ? " (ten times the median of 24 h)"
+               : least       ? ": the counter has filled up since the last reading"
+                             : "");
     snprintf(f->evidence, sizeof(f->evidence), "{\"raw_ber\":%.3e,\"limit\":%.3e}", now, limit);
 }
 
@@ -240,9 +241,9 @@ static void now_text(struct health *h, const struct health_link *l, enum health_
     double limit = r == RULE_L08 ? fmax(rule->level[0].limit * (double)l->raw_base, rule->least)
                                  : rule->level[l->verdict[r].level].limit;
     health_span(rule->clear_ns, clean, sizeof(clean));
-    snprintf(f->reason, sizeof(f->reason),
-             "raw bit error ratio %.1e at %s; over when it has been below %.1e for %s", worst,
-             health_end_name(h, at, name, sizeof(name)), rule->clear_part * limit, clean);
+    text_print(f->reason, sizeof(f->reason),
+               "raw bit error ratio %.1e at %s; over when it has been below %.1e for %s", worst,
+               health_end_name(h, at, name, sizeof(name)), rule->clear_part * limit, clean);
     snprintf(f->evidence, sizeof(f->evidence), "{\"raw_ber\":%.3e}", worst);
 }
 

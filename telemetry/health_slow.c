@@ -3,6 +3,7 @@
 // (tele_is_slow()), or than they were themselves before, since weftd began.
 #include <stdio.h>
 
+#include "lib/text.h"
 #include "telemetry/health_priv.h"
 #include "telemetry/rate.h"
 
@@ -72,6 +73,6 @@ void slow_judge(struct health *h, struct health_link *l, struct health_finding *
         return;
     f->level = 0;
     f->severity = rule->level[0].severity;
-    snprintf(f->reason, sizeof(f->reason), "%s", text);
+    text_print(f->reason, sizeof(f->reason), "%s", text);
     snprintf(f->evidence, sizeof(f->evidence), "{\"mbps\":%u}", h->port[l->slot[0]].rate_mbps);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
 
@@ -145,33 +146,33 @@ static void say(const struct health *h, const struct tele_table *t, const struct
     case STANDS:
         break;
     case FEW_BITS:
-        snprintf(ret->why, sizeof(ret->why), "no error in %s; to be sure of 1e-14 takes %.0f min", seen,
-                 need);
+        text_print(ret->why, sizeof(ret->why), "no error in %s; to be sure of 1e-14 takes %.0f min", seen,
+                   need);
         break;
     case ERRORS_FEW_BITS:
         n = series_count(p->link->series[health_end(p->link, j->end)][SIGNAL_SYMBOL], p->at_errors,
                          130 * HEALTH_MIN);
-        snprintf(ret->why, sizeof(ret->why),
-                 "%.0f symbol error%s in %.20s at %.120s; to be sure of 1e-15 takes %.0f min", n,
-                 n < 1.5 ? "" : "s", seen, name, need / 12 * 125);
+        text_print(ret->why, sizeof(ret->why),
+                   "%.0f symbol error%s in %.20s at %.*s; to be sure of 1e-15 takes %.0f min", n,
+                   n < 1.5 ? "" : "s", seen, (int)text_cut(name, 120), name, need / 12 * 125);
         break;
     case STALE:
-        snprintf(ret->why, sizeof(ret->why), "%s is not read for %lld min: %s", name,
-                 (long long)((h->now - p->at_errors) / HEALTH_MIN),
-                 tele_unread_name((enum tele_unread)t->port[j->end].unread));
+        text_print(ret->why, sizeof(ret->why), "%s is not read for %lld min: %s", name,
+                   (long long)((h->now - p->at_errors) / HEALTH_MIN),
+                   tele_unread_name((enum tele_unread)t->port[j->end].unread));
         break;
     case NOT_READ:
-        snprintf(ret->why, sizeof(ret->why), "never read: %s",
-                 tele_unread_name((enum tele_unread)t->port[j->end].unread));
+        text_print(ret->why, sizeof(ret->why), "never read: %s",
+                   tele_unread_name((enum tele_unread)t->port[j->end].unread));
         break;
     case ONE_END:
-        snprintf(ret->why, sizeof(ret->why), "only one end is read; %s: %s", name,
-                 tele_unread_name((enum tele_unread)t->port[j->end].unread));
+        text_print(ret->why, sizeof(ret->why), "only one end is read; %s: %s", name,
+                   tele_unread_name((enum tele_unread)t->port[j->end].unread));
         break;
     case HOLES:
-        snprintf(ret->why, sizeof(ret->why), "%s at %s: what was counted is not all known",
-                 health_is_blind(t, j->end) ? "a counter stands at its maximum" : "counters were cleared",
-                 name);
+        text_print(ret->why, sizeof(ret->why), "%s at %s: what was counted is not all known",
+                   health_is_blind(t, j->end) ? "a counter stands at its maximum" : "counters were cleared",
+                   name);
         break;
     }
 }
@@ -211,7 +212,7 @@ void health_view(const struct health *h, const struct tele_table *t, uint32_t sl
         ret->rule = health_rules[r].id;
         ret->advice = health_advice(h, t, slot, ret->rule);
         if (j.why == STANDS || !ret->why[0])
-            snprintf(ret->why, sizeof(ret->why), "%s", l->verdict[r].reason ? l->verdict[r].reason : "");
+            text_print(ret->why, sizeof(ret->why), "%s", l->verdict[r].reason ? l->verdict[r].reason : "");
         health_module_age(h, l, r, ret->why, sizeof(ret->why));
     }
     add_ratios(h, slot, ret);

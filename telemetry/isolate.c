@@ -10,6 +10,7 @@
 #include "lib/err.h"
 #include "lib/guid.h"
 #include "lib/hash.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/alarm_priv.h"
 #include "telemetry/isolate_priv.h"
@@ -66,10 +67,10 @@ static void tell_excluded(struct isolate *i, const char *kind, const struct isol
     struct buf b = {0};
     char subject[60], text[4 * ISOLATE_TEXT], until[40];
     snprintf(subject, sizeof(subject), GUID_FMT "/%u", GUID_ARG(x->guid), x->port);
-    snprintf(text, sizeof(text), "%s %s until %s by %s: %s", subject,
-             strcmp(kind, "isolation-excluded") == 0 ? "is never isolated"
-                                                     : "may be isolated again, was excluded",
-             wall_format(x->until, until, sizeof(until)), x->by, x->reason);
+    text_print(text, sizeof(text), "%s %s until %s by %s: %s", subject,
+               strcmp(kind, "isolation-excluded") == 0 ? "is never isolated"
+                                                       : "may be isolated again, was excluded",
+               wall_format(x->until, until, sizeof(until)), x->by, x->reason);
     buf_putc(&b, '{');
     alarm_json(&b, "by", by);
     alarm_json(&b, "reason", x->reason);
@@ -183,7 +184,7 @@ static void leave_to_people(const struct isolate *i, struct isolate_rec *r, cons
     if (r->verdict != ISOLATE_YES || trunk || i->cb.hosts_too)
         return;
     r->verdict = ISOLATE_HOST;
-    snprintf(
+    text_print(
         r->why, sizeof(r->why),
         "no route goes round a host's link: take the adapter out of use at the host, then pull the cable");
 }
@@ -197,27 +198,27 @@ static void judge(struct isolate *i, struct isolate_rec *r, struct shape *s, con
     r->why[0] = 0;
     if (e == ID_NONE) {
         r->verdict = ISOLATE_UNKNOWN;
-        snprintf(r->why, sizeof(r->why), "its other end is not known");
+        text_print(r->why, sizeof(r->why), "its other end is not known");
     } else if (is_drained(i, &r->at)) {
         r->verdict = ISOLATE_ALREADY;
-        snprintf(r->why, sizeof(r->why), "it is drained");
+        text_print(r->why, sizeof(r->why), "it is drained");
     } else if (!s->g.edge[e].usable) {
         r->verdict = ISOLATE_DOWN;
-        snprintf(r->why, sizeof(r->why), "it is down");
+        text_print(r->why, sizeof(r->why), "it is down");
     } else if (i->o.mode == ISOLATE_OFF) {
         r->verdict = ISOLATE_OFFED;
-        snprintf(r->why, sizeof(r->why), "isolation is off (health.isolation)");
+        text_print(r->why, sizeof(r->why), "isolation is off (health.isolation)");
     } else if (x) {
         r->verdict = ISOLATE_EXCLUDED;
-        snprintf(r->why, sizeof(r->why), "excluded by %.40s until %s: %.100s", x->by,
-                 wall_format(x->until, until, sizeof(until)), x->reason);
+        text_print(r->why, sizeof(r->why), "excluded by %.*s until %s: %.*s", (int)text_cut(x->by, 40), x->by,
+                   wall_format(x->until, until, sizeof(until)), (int)text_cut(x->reason, 100), x->reason);
     } else if (within_a_week(i, &r->at, wall) >= i->o.per_week) {
         r->verdict = ISOLATE_WEEK;
-        snprintf(r->why, sizeof(r->why), "isolated %u times within a week: find out why it comes back",
-                 within_a_week(i, &r->at, wall));
+        text_print(r->why, sizeof(r->why), "isolated %u times within a week: find out why it comes back",
+                   within_a_week(i, &r->at, wall));
     } else if (r->refused && wall >= r->refused && wall - r->refused < AGAIN) { // the clock may be set back
         r->verdict = ISOLATE_REFUSED;
-        snprintf(r->why, sizeof(r->why), "%s", r->refusal);
+        text_print(r->why, sizeof(r->why), "%s", r->refusal);
     } else {
         r->verdict = isolate_decide(&s->g, e, &i->o, r->why, sizeof(r->why));
         leave_to_people(i, r, &s->g, e);
@@ -241,18 +242,18 @@ static struct isolate_rec *find_port(struct isolate *i, uint64_t guid, uint8_t p
 
 static void name_link(const struct tele_table *t, const struct isolate_place *p, char *buf, size_t size)
 {
-    char end[2][100];
+    char end[2][170];
     for (int e = 0; e < 2; e++) {
         const struct node *n = t->fabric && p->guid[e] ? fabric_by_guid(t->fabric, p->guid[e]) : NULL;
         if (n) {
-            char name[80];
+            char name[160];
             fabric_node_name(t->fabric, n, name, sizeof(name));
-            snprintf(end[e], sizeof(end[e]), "%s/%u", name, p->port[e]);
+            text_print(end[e], sizeof(end[e]), "%s/%u", name, p->port[e]);
         } else {
-            snprintf(end[e], sizeof(end[e]), GUID_FMT "/%u", GUID_ARG(p->guid[e]), p->port[e]);
+            text_print(end[e], sizeof(end[e]), GUID_FMT "/%u", GUID_ARG(p->guid[e]), p->port[e]);
         }
     }
-    snprintf(buf, size, "%s%s%s", end[0], p->guid[1] ? " <-> " : "", p->guid[1] ? end[1] : "");
+    text_print(buf, size, "%s%s%s", end[0], p->guid[1] ? " <-> " : "", p->guid[1] ? end[1] : "");
 }
 
 static void take_health(struct isolate_rec *r, const struct health *h, const struct tele_table *t)
@@ -306,7 +307,7 @@ static int act(struct isolate *i, struct isolate_rec *r, const char *by, int64_t
 {
     char text[4 * ISOLATE_TEXT + 100];
     int rc = -ENOTSUP;
-    snprintf(text, sizeof(text), "isolated: %s (%s)", r->reason, r->rule);
+    text_print(text, sizeof(text), "isolated: %s (%s)", r->reason, r->rule);
     if (i->cb.drain)
         rc = i->cb.drain(i->cb.arg, &r->at, text, e);
     else
@@ -319,8 +320,8 @@ static int act(struct isolate *i, struct isolate_rec *r, const char *by, int64_t
         isolate_text(r->why, sizeof(r->why), e->text);
         if (!news)
             return rc;
-        snprintf(text, sizeof(text), "%s should carry no traffic, but cannot be drained: %s", r->name,
-                 r->why);
+        text_print(text, sizeof(text), "%s should carry no traffic, but cannot be drained: %s", r->name,
+                   r->why);
         tell(i, r, "isolation-refused", "warning", by, text);
         return rc;
     }
@@ -330,7 +331,7 @@ static int act(struct isolate *i, struct isolate_rec *r, const char *by, int64_t
     isolate_text(r->by, sizeof(r->by), by);
     remember(i, &r->at, wall);
     isolate_save(i);
-    snprintf(text, sizeof(text), "%s carries no traffic any more: %s (%s)", r->name, r->reason, r->rule);
+    text_print(text, sizeof(text), "%s carries no traffic any more: %s (%s)", r->name, r->reason, r->rule);
     tell(i, r, "link-isolated", "warning", by, text);
     return 0;
 }
@@ -344,7 +345,7 @@ static int give_back(struct isolate *i, struct isolate_rec *r, const char *by, c
         if (rc < 0)
             return rc;
     }
-    snprintf(text, sizeof(text), "%s may carry traffic again: %s", r->name, why);
+    text_print(text, sizeof(text), "%s may carry traffic again: %s", r->name, why);
     r->isolated = false;
     tell(i, r, "isolation-ended", "notice", by, text);
     rec_drop(i, r);
@@ -377,8 +378,8 @@ static void look_at_isolated(struct isolate *i, const struct health *h, const st
             give_back(i, r, "weft", "both ends were clean for long enough", true, &e);
         } else if (!r->clean_told) {
             r->clean_told = true;
-            snprintf(text, sizeof(text), "%s could carry traffic again: both ends were clean for %lld min",
-                     r->name, (long long)(i->o.clean_ns / (60 * MONO_S)));
+            text_print(text, sizeof(text), "%s could carry traffic again: both ends were clean for %lld min",
+                       r->name, (long long)(i->o.clean_ns / (60 * MONO_S)));
             tell(i, r, "isolation-proposed", "notice", "", text);
         }
     }
@@ -399,10 +400,10 @@ static void propose(struct isolate *i, struct isolate_rec *r)
     r->was_told = true;
     r->told = r->verdict;
     if (r->verdict == ISOLATE_YES)
-        snprintf(text, sizeof(text), "%s should carry no traffic: %s (%s)", r->name, r->reason, r->rule);
+        text_print(text, sizeof(text), "%s should carry no traffic: %s (%s)", r->name, r->reason, r->rule);
     else
-        snprintf(text, sizeof(text), "%s should carry no traffic: %s (%s); it stays in use: %s", r->name,
-                 r->reason, r->rule, r->why);
+        text_print(text, sizeof(text), "%s should carry no traffic: %s (%s); it stays in use: %s", r->name,
+                   r->reason, r->rule, r->why);
     tell(i, r, "isolation-proposed", r->verdict == ISOLATE_YES ? "notice" : "info", "", text);
 }
 

@@ -9,6 +9,7 @@
 #include "lib/buf.h"
 #include "lib/guid.h"
 #include "lib/log.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/isolate_priv.h"
 
@@ -18,15 +19,11 @@
 
 void isolate_text(char *to, size_t size, const char *from)
 {
-    size_t n = 0;
-    for (; from && *from && n + 1 < size; from++)
-        to[n++] = (unsigned char)*from < 0x20 || *from == 0x7f ? ' ' : *from;
-    if (from && *from) // not half a character
-        while (n > 0 && ((unsigned char)to[n - 1] & 0xc0) == 0x80)
-            n--;
-    if (from && *from && n > 0 && (unsigned char)to[n - 1] >= 0xc0)
-        n--;
-    to[n] = 0;
+    text_print(to, size, "%s", from ? from : "");
+    text_clean(to);
+    for (; *to; to++)
+        if ((unsigned char)*to < 0x20 || *to == 0x7f)
+            *to = ' ';
 }
 
 static void put_place(struct buf *b, char kind, const struct isolate_place *p)

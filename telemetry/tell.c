@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/guid.h"
+#include "lib/text.h"
 #include "telemetry/module.h"
 
 #define GROUP_SIZE 48
@@ -45,7 +46,7 @@ static void name_slot(const struct tele *t, uint32_t slot, char *buf, size_t siz
         fabric_node_name(f, n, name, sizeof(name));
     else
         snprintf(name, sizeof(name), "0x%016llx", (unsigned long long)p->node_guid);
-    snprintf(buf, size, "%s/%u", name, p->num);
+    text_print(buf, size, "%s/%u", name, p->num);
 }
 
 uint32_t tell_peer(const struct tele *t, uint32_t slot)
@@ -109,8 +110,8 @@ static void find_place(const struct tele *t, uint32_t slot, struct place *ret)
         ret->guid[1] = t->table.port[peer].node_guid;
         ret->port[1] = t->table.port[peer].num;
     }
-    snprintf(ret->place, sizeof(ret->place), "%s%s%s", ret->own, peer != TELE_SLOT_NONE ? " <-> " : "",
-             ret->peer);
+    text_print(ret->place, sizeof(ret->place), "%s%s%s", ret->own, peer != TELE_SLOT_NONE ? " <-> " : "",
+               ret->peer);
     unsigned first = peer != TELE_SLOT_NONE && common_of(t, ret) == ret->guid[1];
     for (unsigned i = 0; i < (peer != TELE_SLOT_NONE ? 2 : 1); i++) {
         unsigned end = i ? !first : first;
@@ -126,8 +127,8 @@ static const char *name_link(const char *advice, const char *link, char *buf, si
     const char *at = strstr(advice, word), *quote = link[strspn(link, plain)] ? "'" : "";
     if (at == NULL || strchr(link, '\'') != NULL)
         return advice;
-    snprintf(buf, size, "%.*s %s%s%s %s", (int)(at - advice), advice, quote, link, quote,
-             at + sizeof(word) - 1);
+    text_print(buf, size, "%.*s %s%s%s %s", (int)(at - advice), advice, quote, link, quote,
+               at + sizeof(word) - 1);
     return buf;
 }
 
@@ -275,8 +276,8 @@ static void tell_tree(struct tele *t, const struct congest_tree *c)
         snprintf(who, sizeof(who), "it alone waits");
     if (c->num_victims > 0)
         snprintf(way, sizeof(way), ", %u of them perhaps only in the way", c->num_victims);
-    snprintf(reason, sizeof(reason), "%s: %s%s; %.1f Gb/s lost, %.0f %% of what the fabric loses",
-             congest_kind_title(c->kind), who, way, w.lost_bps * 8 / 1e9, c->share * 100);
+    text_print(reason, sizeof(reason), "%s: %s%s; %.1f Gb/s lost, %.0f %% of what the fabric loses",
+               congest_kind_title(c->kind), who, way, w.lost_bps * 8 / 1e9, c->share * 100);
     snprintf(evidence, sizeof(evidence),
              "{\"tree\": %llu, \"kind\": \"%s\", \"waiting_ports\": %u, \"victims\": %u, \"switches\": %u, "
              "\"adapters\": %u, \"lost_gbps\": %.1f, \"share_of_all_lost\": %.3f, \"explained\": %.3f}",
@@ -327,8 +328,9 @@ static void tell_unread(struct tele *t, const struct agent *a)
     else
         snprintf(subject, sizeof(subject), "0x%016llx/%u", (unsigned long long)a->guid, a->key_port);
     // The same words each sweep: how long it has been so is the alarm's to say.
-    snprintf(reason, sizeof(reason), "counters of its %u ports have not been read for %u sweeps or more: %s",
-             a->num, UNREAD_SWEEPS, tele_unread_name(t->table.port[a->slot[0]].unread));
+    text_print(reason, sizeof(reason),
+               "counters of its %u ports have not been read for %u sweeps or more: %s", a->num, UNREAD_SWEEPS,
+               tele_unread_name(t->table.port[a->slot[0]].unread));
     alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
                                                   .rule = "S05",
                                                   .subject = subject,
@@ -345,8 +347,9 @@ static void tell_late(struct tele *t)
     t->late_row = t->st.late != t->late_seen ? t->late_row + 1 : 0;
     t->late_seen = t->st.late;
     if (t->late_row >= 2) {
-        snprintf(reason, sizeof(reason), "%u sweeps in a row began late; the last one took %.1f s of %.1f s",
-                 t->late_row, mono_seconds(t->st.last_ns), mono_seconds(t->o.interval_ns));
+        text_print(reason, sizeof(reason),
+                   "%u sweeps in a row began late; the last one took %.1f s of %.1f s", t->late_row,
+                   mono_seconds(t->st.last_ns), mono_seconds(t->o.interval_ns));
         alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
                                                       .rule = "W01",
                                                       .subject = "counters",
@@ -420,11 +423,11 @@ static bool tell_cut_off(struct tele *t)
     if (t->empty_row == 0)
         return false;
     char reason[200];
-    snprintf(reason, sizeof(reason),
-             "none of %u devices, or one, gives its counters for %u sweeps or more: weft's own port or its "
-             "cable is "
-             "the likely cause",
-             n, UNREAD_SWEEPS);
+    text_print(reason, sizeof(reason),
+               "none of %u devices, or one, gives its counters for %u sweeps or more: weft's own port or its "
+               "cable is "
+               "the likely cause",
+               n, UNREAD_SWEEPS);
     if (t->empty_row >= UNREAD_SWEEPS)
         alarm_raise(t->alarms, &(struct alarm_report){.fabric = t->fabric,
                                                       .rule = "W01",

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/text.h"
 #include "telemetry/health.h"
 #include "telemetry/table_priv.h"
 
@@ -43,11 +44,22 @@ struct bed {
     unsigned num_said;
 };
 
+// Nothing that is said is cut within a character.
+static inline void assert_whole(const char *text)
+{
+    char copy[2048];
+    assert_true(strlen(text) < sizeof(copy));
+    memcpy(copy, text, strlen(text) + 1);
+    text_clean(copy);
+    assert_string_equal(copy, text);
+}
+
 static inline void bed_raise(void *arg, const char *rule, uint32_t slot, enum alarm_severity s,
                              const char *reason, const char *evidence)
 {
     struct bed *b = arg;
     assert_true(evidence[0] == '{' && evidence[strlen(evidence) - 1] == '}');
+    assert_whole(reason);
     assert_true(b->num_said < 4096);
     struct said *w = &b->said[b->num_said++];
     *w = (struct said){.at = b->now, .raised = true, .slot = slot, .severity = s};

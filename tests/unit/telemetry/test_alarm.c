@@ -344,6 +344,19 @@ static void long_texts(void **state)
     free(big);
 }
 
+// What is no UTF-8 goes, and is no other text each time.
+static void texts_that_are_none(void **state)
+{
+    struct fix *f = *state;
+    for (int i = 0; i < 3; i++)
+        up(f, "L06", "s\xfc", ALARM_MAJOR, "M\xfcnchen");
+    assert_int_equal(listed(f), 1);
+    assert_int_equal(nth(f, 0)->count, 1);
+    assert_string_equal(nth(f, 0)->reason, "Mnchen");
+    down(f, "L06", "s\xfc");
+    assert_false(nth(f, 0)->active);
+}
+
 // --- groups ---
 
 static void link_of(struct fix *f, const char *rule, unsigned leaf, const char *spine)
@@ -983,6 +996,7 @@ int main(void)
         T(rounds),
         T(order),
         T(long_texts),
+        T(texts_that_are_none),
         T(dead_spine),
         T(group_that_comes_slowly),
         T(no_group),

@@ -13,6 +13,7 @@
 
 #include "fabric/topogen.h"
 #include "lib/err.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 #include "telemetry/alarm_sources.h"
 
@@ -92,6 +93,40 @@ static uint32_t active(struct fix *f)
     for (uint32_t i = 0; i < n; i++)
         k += list[i].active;
     return k;
+}
+
+// Long names of places: cut between characters, and the same place each time.
+static void long_places(void **state)
+{
+    struct fix *f = *state;
+    for (unsigned pad = 0; pad < 2; pad++) {
+        char place[400] = "", text[1000] = "";
+        memset(place, 'x', pad);
+        memset(text, 'x', pad);
+        while (strlen(place) < 196)
+            strcat(place, "\u00fc");
+        while (strlen(text) < 390)
+            strcat(text, "\u20ac");
+        findings_add(&f->findings, FINDING_ERROR, "duplicate-guid", place, "%s", text);
+        while (strlen(place) < 390)
+            strcat(place, "\u00fc");
+        for (int i = 0; i < 3; i++)
+            alarm_watch_event(f->w, "drift", "warning", place, "another LFT");
+    }
+    look(f, 20 * S);
+    const struct alarm *list;
+    char copy[1000];
+    uint32_t n = alarms_list(f->a, &list);
+    assert_int_equal(n, 4);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *const said[] = {list[i].subject, list[i].place, list[i].reason};
+        for (int k = 0; k < 3; k++) {
+            snprintf(copy, sizeof(copy), "%s", said[k]);
+            text_clean(copy);
+            assert_string_equal(copy, said[k]);
+        }
+        assert_non_null(strstr(list[i].subject, "\u00fc"));
+    }
 }
 
 static void findings_stand_while_they_are_found(void **state)
@@ -409,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(findings_stand_while_they_are_found),
+        T(long_places),
         T(refused_routes),
         T(momentary_events),
         T(managers),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What belongs to a cable goes with it; what belongs to a host is that of the snapshot of now, also where one
-// comes amid a feed.
+// comes amid a feed. Names of cables' ends are said whole.
 #include "tests/unit/telemetry/healthtest.h"
 
 #include "fabric/builder.h"
@@ -126,14 +126,14 @@ BED(left_alone_and_used_again, 2, 400000)
 // host-a has adapters 0x10 and 0x20, host-b 0x30, each of one port: links 0, 1, 2 to the switch 0x1.
 enum { ADAPTERS = 3 };
 
-static const struct fabric *hosts(unsigned adapters, uint64_t generation)
+static const struct fabric *hosts_at(const char *leaf, unsigned adapters, uint64_t generation)
 {
     static const char *const name[] = {"host-a mlx5_0", "host-a mlx5_1", "host-b mlx5_0"};
     struct port_attrs pa = {.state = PORT_ACTIVE, .width_active = 2, .speed_ext_active = 8};
     struct builder *b = builder_new();
     node_id sw, n;
     struct node_attrs a = {.guid = 1, .type = NODE_SWITCH, .num_ports = ADAPTERS};
-    assert_int_equal(builder_node(b, &a, "leaf", 4, &sw, NULL), 0);
+    assert_int_equal(builder_node(b, &a, leaf, strlen(leaf), &sw, NULL), 0);
     for (unsigned p = 0; p <= ADAPTERS; p++)
         builder_port(b, sw, p, &pa);
     for (unsigned i = 0; i < adapters; i++) {
@@ -144,6 +144,11 @@ static const struct fabric *hosts(unsigned adapters, uint64_t generation)
         builder_link(b, n, 1, sw, i + 1);
     }
     return builder_seal(b, generation, NULL);
+}
+
+static const struct fabric *hosts(unsigned adapters, uint64_t generation)
+{
+    return hosts_at("leaf", adapters, generation);
 }
 
 static void show(struct bed *b, const struct fabric *f)
@@ -254,12 +259,55 @@ static void snapshot_amid_a_feed(void **state)
     fabric_unref(all);
 }
 
+// --- names ---
+
+// A name of characters of two bytes, long enough that what is said is cut, at each byte.
+static void long_names(void **state)
+{
+    (void)state;
+    for (unsigned pad = 0; pad < 4; pad++) {
+        static struct bed b;
+        char leaf[140] = "";
+        memset(leaf, 'x', pad);
+        while (strlen(leaf) + 2 <= 127)
+            strcat(leaf, "\u00fc");
+        const struct fabric *f = hosts_at(leaf, ADAPTERS, 1);
+        bed_open(&b, ADAPTERS, 400000);
+        hosts_open(&b);
+        show(&b, f);
+        told_up(&b);
+        pass(&b, MIN);
+        add(&b, 3, TELE_SYMBOL_ERRORS, 2);
+        pass(&b, MIN);
+        assert_int_equal(view(&b, 3).state, HEALTH_UNSURE);
+        assert_non_null(strstr(view(&b, 3).why, "\u00fc"));
+        assert_whole(view(&b, 3).why);
+        add(&b, 1, TELE_SYMBOL_ERRORS, 20);
+        pass(&b, 2 * MIN);
+        assert_non_null(strstr(reason(&b, "L06"), leaf));
+        for (int i = 0; i < 130 && strncmp(reason(&b, "L06"), "was ", 4) != 0; i++)
+            pass(&b, MIN);
+        assert_int_equal(strncmp(reason(&b, "L06"), "was ", 4), 0); // fades
+        assert_non_null(strstr(reason(&b, "L06"), "\u00fc"));
+        b.t.port[1].full = 1ull << TELE_SYMBOL_ERRORS;
+        pass(&b, 5 * MIN);
+        assert_non_null(strstr(reason(&b, "L06"), "at its maximum"));
+        assert_whole(view(&b, 1).why);
+        bed_close(&b);
+        fabric_unref(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forgotten_it_is_a_new_one), cmocka_unit_test(moved_it_is_a_new_one),
-        cmocka_unit_test(left_alone_and_used_again), cmocka_unit_test(the_last_link_goes_at_once),
-        cmocka_unit_test(more_hosts_at_once),        cmocka_unit_test(snapshot_amid_a_feed),
+        cmocka_unit_test(forgotten_it_is_a_new_one),
+        cmocka_unit_test(moved_it_is_a_new_one),
+        cmocka_unit_test(left_alone_and_used_again),
+        cmocka_unit_test(the_last_link_goes_at_once),
+        cmocka_unit_test(more_hosts_at_once),
+        cmocka_unit_test(snapshot_amid_a_feed),
+        cmocka_unit_test(long_names),
     };
     return cmocka_run_group_tests_name("health_cables", tests, NULL, NULL);
 }

@@ -20,11 +20,13 @@ static void put_all(const struct bed *b, struct buf *ret)
 }
 
 // Away for a time; the machine's clock goes on, or begins at `clock`.
-static void restart(struct bed *b, int64_t away, int64_t clock)
+static void restart_with(struct bed *b, int64_t away, int64_t clock, void (*change)(struct buf *kept))
 {
     struct buf kept = {0};
     struct health_sink sink = {b, bed_raise, bed_clear};
     put_all(b, &kept);
+    if (change)
+        change(&kept);
     health_free(b->h);
     b->h = health_new(NULL, &sink);
     b->now = clock ? clock : b->now + away;
@@ -38,6 +40,11 @@ static void restart(struct bed *b, int64_t away, int64_t clock)
     }
     assert_true(health_take(b->h, (uint8_t *)kept.data, kept.len, b->now - away, find, b));
     buf_done(&kept);
+}
+
+static void restart(struct bed *b, int64_t away, int64_t clock)
+{
+    restart_with(b, away, clock, NULL);
 }
 
 static const int64_t clocks[] = {0, 50 * S};
@@ -394,6 +401,40 @@ EACH_CLOCK(history_is_newer, 400000)
     buf_done(&kept);
 }
 
+// A text that is no text takes nothing along but itself.
+static void spoil_texts(struct buf *kept)
+{
+    char *word = memmem(kept->data, kept->len, "post-FEC", 8),
+         *evidence = memmem(kept->data, kept->len, "{\"end\"", 6);
+    assert_non_null(word);
+    assert_non_null(evidence);
+    *word = '\xfc';
+    *evidence = 'x';
+}
+
+EACH_CLOCK(texts_that_are_none, 400000)
+{
+    told_up(b);
+    pass(b, 20 * MIN);
+    add(b, 0, TELE_SYMBOL_ERRORS, 9);
+    add(b, 2, TELE_SYMBOL_ERRORS, 9);
+    pass(b, MIN);
+    assert_int_equal(raised(b, "L06"), 2);
+    b->num_said = 0;
+    restart_with(b, MIN, clock, spoil_texts);
+    struct health_view x = view(b, 0), y = view(b, 2);
+    assert_true(!strstr(x.why, "post-FEC") != !strstr(y.why, "post-FEC"));
+    assert_whole(x.why);
+    assert_whole(y.why);
+    feed(b);
+    assert_int_equal(b->num_said, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_string_equal(b->said[i].rule, "L06");
+        assert_int_equal(b->said[i].severity, ALARM_MAJOR);
+        assert_non_null(strstr(b->said[i].reason, "ost-FEC symbol errors within"));
+    }
+}
+
 // --- whatever comes ---
 
 static void stir(struct bed *b, struct rng *r, int n)
@@ -517,6 +558,7 @@ int main(void)
         cmocka_unit_test(down_over_the_restart),
         cmocka_unit_test(another_cable_meanwhile),
         cmocka_unit_test(history_is_newer),
+        cmocka_unit_test(texts_that_are_none),
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(any_bytes),
     };

@@ -259,6 +259,9 @@ static void on_event(void *arg, const char *kind, const char *severity, const ch
     struct rig *x = arg;
     assert_true(x->num_told < 500 && severity[0] && subject[0]);
     assert_true(data[0] == '{' && data[strlen(data) - 1] == '}');
+    assert_whole(subject);
+    assert_whole(text);
+    assert_whole(data);
     struct told *t = &x->told[x->num_told++];
     snprintf(t->kind, sizeof(t->kind), "%s", kind);
     snprintf(t->text, sizeof(t->text), "%s", text);
@@ -666,6 +669,35 @@ RIG(exclusions)
     assert_int_equal(isolate_exclude(x->i, &z, x->wall, &e), -EINVAL);
 }
 
+// What is cut is cut between characters, wherever that comes.
+RIG(words_are_whole)
+{
+    struct err e = {0};
+    run(x, 20 * MIN);
+    for (unsigned k = 0; k < 4; k++) {
+        char by[64] = "", reason[300] = "";
+        memset(by, 'b', k);
+        memset(reason, 'r', k);
+        while (strlen(by) < 60)
+            strcat(by, "\u00fc");
+        while (strlen(reason) < 290)
+            strcat(reason, "\u20ac");
+        struct isolate_exclusion z = {
+            .guid = leaf(k), .port = 1, .until_wall_ns = x->wall + 10 * HOUR, .by = by, .reason = reason};
+        assert_int_equal(isolate_exclude(x->i, &z, x->wall, &e), 0);
+        spoil(x, k * CABLES);
+        run(x, 5 * MIN);
+        assert_int_equal(item(x, k * CABLES)->verdict, ISOLATE_EXCLUDED);
+        assert_non_null(strstr(item(x, k * CABLES)->why, "\u20ac"));
+        assert_whole(item(x, k * CABLES)->why);
+    }
+    const struct isolate_exclusion *list;
+    for (uint32_t i = 0, n = isolate_exclusions(x->i, &list); i < n; i++) {
+        assert_whole(list[i].by);
+        assert_whole(list[i].reason);
+    }
+}
+
 RIG(refused_drains)
 {
     x->refuse = -EPERM;
@@ -886,6 +918,7 @@ int main(void)
         cmocka_unit_test(host_links),
         cmocka_unit_test(last_link_of_a_host),
         cmocka_unit_test(exclusions),
+        cmocka_unit_test(words_are_whole),
         cmocka_unit_test(refused_drains),
         cmocka_unit_test(host_links_by_people),
         cmocka_unit_test(clock_goes_back),
