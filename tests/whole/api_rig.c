@@ -84,6 +84,17 @@ void refused_call(const char *method, const char *path, const char *body, int st
     json_decref(v);
 }
 
+json_int_t call_sweep(const char *path, const char *body)
+{
+    json_t *v = call("POST", path, body, 202);
+    json_int_t id = num(v, "sweep");
+    json_decref(v);
+    assert_true(id > 0);
+    while ((json_int_t)rig_last(&env.rig)->id < id)
+        rig_sweeps(&env.rig, 1, 120);
+    return id;
+}
+
 const json_t *schema_of(const char *path, const char *method)
 {
     const json_t *op = json_object_get(json_object_get(json_object_get(env.doc, "paths"), path), method);

@@ -36,6 +36,9 @@ void env_open(void);
 json_t *call(const char *method, const char *path, const char *body, int status);
 // Fails the test unless it is refused with that status and those words in its detail.
 void refused_call(const char *method, const char *path, const char *body, int status, const char *why);
+// POSTs what begins a sweep, and runs until that one has ended, which it may have when the answer is read;
+// its id.
+json_int_t call_sweep(const char *path, const char *body);
 // Schema of what a path answers, as in the document ("/fabrics/{f}/links", "get").
 const json_t *schema_of(const char *path, const char *method);
 // Fails the test unless v is what components/schemas says.

@@ -204,21 +204,18 @@ static void until_links(json_int_t links)
 static void test_reroute(void **state)
 {
     (void)state;
-    json_t *v = call("POST", "/fabrics/live/reroute", NULL, 202);
-    json_int_t id = num(v, "sweep");
-    json_decref(v);
-    rig_sweeps(&env.rig, 1, 60);
-    v = call("GET", "/fabrics/live/sweeps?limit=1", NULL, 200);
-    const json_t *s = json_array_get(json_object_get(v, "items"), 0);
-    assert_int_equal(num(s, "id"), id);
+    json_int_t id = call_sweep("/fabrics/live/reroute", NULL);
+    json_t *v = call("GET", "/fabrics/live/sweeps?limit=10", NULL, 200), *x;
+    const json_t *s = NULL;
+    size_t i;
+    json_array_foreach(json_object_get(v, "items"), i, x) s = num(x, "id") == id ? x : s;
     assert_string_equal(str(s, "cause"), "operator");
     json_decref(v);
     v = call("GET", "/events?newest=1&kind=operator-action&limit=1", NULL, 200);
     s = json_array_get(json_object_get(v, "items"), 0);
     assert_non_null(strstr(str(s, "text"), "routes are computed anew"));
     json_decref(v);
-    act("/fabrics/live/resweep", "{}", 202);
-    rig_sweeps(&env.rig, 1, 60);
+    call_sweep("/fabrics/live/resweep", "{}");
 }
 
 static void test_sim_link(void **state)
@@ -241,8 +238,7 @@ static void test_sim_node(void **state)
     (void)state;
     act("/fabrics/live/sim/node", "{\"node\": \"gpu-0005 mlx5_3\", \"action\": \"kill\"}", 200);
     for (int i = 0; i < 50 && ask_num("/fabrics/live", "nodes") == nodes; i++) {
-        act("/fabrics/live/resweep", NULL, 202);
-        rig_sweeps(&env.rig, 1, 120);
+        call_sweep("/fabrics/live/resweep", NULL);
     }
     assert_int_equal(ask_num("/fabrics/live", "nodes"), nodes - 1);
     rig_run(&env.rig, 5 * MONO_S); // a light sweep counts the silent ones
@@ -251,8 +247,7 @@ static void test_sim_node(void **state)
     assert_true(json_array_size(json_object_get(v, "advice")) > 0);
     json_decref(v);
     act("/fabrics/live/sim/node", "{\"node\": \"gpu-0005 mlx5_3\", \"action\": \"revive\"}", 200);
-    act("/fabrics/live/resweep", NULL, 202);
-    rig_sweeps(&env.rig, 1, 120);
+    call_sweep("/fabrics/live/resweep", NULL);
     for (int i = 0; i < 50 && ask_num("/fabrics/live", "nodes") != nodes; i++)
         rig_run(&env.rig, MONO_S);
     assert_int_equal(ask_num("/fabrics/live", "nodes"), nodes);
@@ -275,8 +270,7 @@ static void test_hostile_names(void **state)
     snprintf(old_b, sizeof(old_b), "%s", fabric_desc(f, &f->node[4]));
     sim_node_desc(env.rig.sim, a, evil);
     sim_node_desc(env.rig.sim, b, evil);
-    act("/fabrics/live/resweep", NULL, 202);
-    rig_sweeps(&env.rig, 1, 60);
+    call_sweep("/fabrics/live/resweep", NULL);
     snprintf(guid, sizeof(guid), "0x%016llx", (unsigned long long)a);
     snprintf(path, sizeof(path), "/fabrics/live/nodes/%s", guid);
     json_t *v = call("GET", path, NULL, 200);
@@ -296,8 +290,7 @@ static void test_hostile_names(void **state)
     http_close(&h);
     sim_node_desc(env.rig.sim, a, old_a);
     sim_node_desc(env.rig.sim, b, old_b);
-    act("/fabrics/live/resweep", NULL, 202);
-    rig_sweeps(&env.rig, 1, 60);
+    call_sweep("/fabrics/live/resweep", NULL);
 }
 
 // --- jobs ---
