@@ -217,12 +217,20 @@ static void on_swept(void *arg, struct fab *f, const struct sm_sweep *s)
         once_swept(&w->once, f, s);
 }
 
+static void on_db_event(void *arg, uint64_t id)
+{
+    struct weftd *w = arg;
+    if (w->api != NULL)
+        api_event(w->api, id);
+}
+
 static int open_db(struct weftd *w, struct err *e)
 {
     struct db_open_report rep = {0};
     w->db = db_open(w->loop, w->config.state_dir, &rep, e);
     if (w->db == NULL)
         return e->code ? e->code : -EIO;
+    db_on_own_event(w->db, on_db_event, w);
     if (rep.set_aside) {
         log_error("database-set-aside",
                   "text=\"meta.db was damaged; it is kept as %s and a new one is begun: LIDs are read back "

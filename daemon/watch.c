@@ -83,7 +83,7 @@ void wire_watch_look(struct wire_watch *w)
     struct sm_peer peer[SM_PEERS_MAX];
     struct alarm_sm sm[SM_PEERS_MAX];
     uint64_t known[KNOWN_SMS_MAX];
-    char db_text[300] = "", db_anew[600];
+    char db_text[300] = "", db_anew[700];
     struct alarm_look l = {.sm = sm, .known_sms = known};
     if (w == NULL)
         return;

@@ -139,6 +139,8 @@ struct db_event {
 uint64_t db_event_add(struct db *db, const struct db_event *ev);
 uint64_t
 db_event_last_id(const struct db *db); // the newest given; before the first of this run: none is above it
+// fn: of the events that db adds by itself ("database-written-anew"), for those who pass events on.
+void db_on_own_event(struct db *db, void (*fn)(void *arg, uint64_t id), void *arg);
 struct db_event_query {
     const char *fabric; // NULL = any
     const char *kind;   // NULL = any

@@ -139,12 +139,14 @@ struct db {
     sqlite3_stmt *st[DB_ST_N]; // [writer]
     pthread_mutex_t conn_mu;   // only when shared; taken before mu
 
-    struct db_completion outstanding; // [loop] ring of all
-    bool closing;                     // [loop]
-    bool in_order;                    // [loop]
-    struct loop_task settle;          // [loop]
-    uint64_t asked;                   // [loop] completions
-    uint64_t told;                    // [mu] of these
+    struct db_completion outstanding;          // [loop] ring of all
+    bool closing;                              // [loop]
+    void (*own_event)(void *arg, uint64_t id); // [loop]
+    void *own_event_arg;
+    bool in_order;           // [loop]
+    struct loop_task settle; // [loop]
+    uint64_t asked;          // [loop] completions
+    uint64_t told;           // [mu] of these
 
     pthread_mutex_t mu;
     pthread_cond_t wake, flushed, tell;
@@ -162,11 +164,16 @@ struct db {
 
     // moved.c
     struct db_place at, wal_at, copy_at; // [writer] of what is open; of a copy that was put in its place
-    char gone[80], kept_as[300];         // [writer] what is wrong; where the file that stood there is now
+    int copy_fd;                         // [writer] holds that one
+    char gone[80];                       // [writer] what is wrong
+    char kept_as[300];                   // [writer] where what stood there last is now
+    unsigned kept_num;                   // [writer] all that was kept and is not told of yet
+    bool kept_whole;                     // [writer] kept_as is a database, not only its log
     int64_t look_ns;                     // [mu] when to look next
     bool reopen, note_anew;              // [mu] the loop's connection is to the old file
+    struct db_place reopen_at;           // [mu] where that is to go
     int64_t anew_ns;                     // [mu]
-    char anew_text[600];                 // [mu]
+    char anew_text[700];                 // [mu]
 
     struct db_req_list kept; // [writer] taken from the queue; failed ones stay
     char fail_text[300];     // [writer] of the failure just seen

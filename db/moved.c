@@ -2,12 +2,15 @@
 // meta.db that somebody has deleted, moved away or put another file in place of while weftd runs. What is
 // open is still whole, but nobody finds it again after the end: nothing may be said to be durable then. The
 // writer looks before each round and every few seconds; writes what the open file holds as a copy beside it,
-// checks it, and puts it in the old place in one step. A file that stood there is kept under another name,
-// for whoever has put it there. Until that has been done every write fails and is kept, as with a full disk,
-// and is tried again each second.
+// checks it, and puts it in the old place in one step. A file that stood there is kept under another name
+// (meta.db.replaced-<time>, which nothing else has), with its log or journal, for whoever has put it there.
+// Until that has been done every write fails and is kept, as with a full disk, and is tried again each
+// second. What is open afterwards is the copy, which may be taken away like the first; the loop's connection
+// follows with its next read.
 //
-// The same when the log (meta.db-wal) or the lock is taken away: commits would go into the one, a second
-// weftd would not see the other. Another weftd that has the new lock is left alone: nothing is written then.
+// The same when the log (meta.db-wal) is taken away: commits would go into it. A lock that is taken away is
+// made and taken again: a second weftd would not see the first. Another weftd that has the new lock is left
+// alone: nothing of what is there is touched then, and nothing is durable.
 //
 // Not handled: an index (meta.db-shm) that is cut short in place. SQLite has it mapped, and dies of a part
 // that is not there any more; what was said to be durable is in the file and the log, and is there after a
@@ -24,6 +27,7 @@
 #include <unistd.h>
 
 #include "db/db_priv.h"
+#include "lib/log.h"
 #include "lib/xalloc.h"
 
 static struct db_place place_of(const char *path, const char *suffix)
@@ -134,24 +138,58 @@ static void remove_all(const char *path)
 
 // --- in its place ---
 
-// The file that stands there, and its log if that is not ours, under another name.
-static int keep_other(struct db *db, struct db_place other)
+// A log or a journal that is not ours: of the file that stands there, or of one that stood there. SQLite
+// would play it into the copy. An empty one is nothing.
+static bool is_foreign(const struct db *db, const char *suffix)
+{
+    struct stat st;
+    char *name = xasprintf("%s%s", db->path, suffix);
+    bool is =
+        lstat(name, &st) == 0 && st.st_size > 0 && !same((struct db_place){st.st_dev, st.st_ino}, db->wal_at);
+    free(name);
+    return is;
+}
+
+// The file itself stays under its name too, until the copy takes that: so there is always one.
+static int keep_file(struct db *db, const char *suffix, const char *aside)
 {
     int rc = 0;
-    // A try before this one may have kept it.
-    bool kept = is_there(other) && db->kept_as[0] && same(place_of(db->kept_as, ""), other);
-    char *aside = is_there(other) && !kept ? db_free_name(db, "replaced") : NULL;
-    if (aside && link(db->path, aside) < 0 && rename(db->path, aside) < 0)
+    char *from = xasprintf("%s%s", db->path, suffix), *to = xasprintf("%s%s", aside, suffix);
+    if (link(from, to) < 0 && (errno == EEXIST || rename(from, to) < 0))
         rc = fail(db, -errno, "the file there cannot be renamed: %s", strerror(errno));
-    struct db_place wal = place_of(db->path, "-wal");
-    if (aside && !rc && is_there(wal) && !same(wal, db->wal_at)) {
-        char *from = xasprintf("%s-wal", db->path), *to = xasprintf("%s-wal", aside);
-        (void)rename(from, to);
-        free(from);
-        free(to);
+    else if (suffix[0])
+        (void)unlink(from);
+    if (!rc && (!suffix[0] || !db->kept_whole)) {
+        snprintf(db->kept_as, sizeof(db->kept_as), "%s", to);
+        db->kept_num++;
+        db->kept_whole = !suffix[0];
     }
-    if (aside && !rc)
-        snprintf(db->kept_as, sizeof(db->kept_as), "%s", aside);
+    free(from);
+    free(to);
+    return rc;
+}
+
+static void forget_kept(struct db *db)
+{
+    db->kept_as[0] = 0;
+    db->kept_num = 0;
+    db->kept_whole = false;
+}
+
+// The file that stands there, and what lies beside it and is not ours, under another name.
+static int keep_other(struct db *db, struct db_place other)
+{
+    // A try before this one may have kept it.
+    bool kept = is_there(other) && db->kept_whole && same(place_of(db->kept_as, ""), other);
+    char *aside = kept ? xstrdup(db->kept_as) : db_free_name(db, "replaced");
+    int rc = 0;
+    if (is_there(other) && !kept) {
+        db->kept_whole = false; // of another one
+        rc = keep_file(db, "", aside);
+    }
+    for (int i = 0; !rc && i < 2; i++)
+        if (is_foreign(db, i ? "-journal" : "-wal"))
+            rc = keep_file(db, i ? "-journal" : "-wal", aside);
     free(aside);
     return rc;
 }
@@ -161,11 +199,17 @@ static int put_copy(struct db *db, const char *copy)
     struct db_place now = place_of(db->path, "");
     bool other = is_there(now) && !same(now, db->at) && !same(now, db->copy_at);
     int rc = keep_other(db, other ? now : (struct db_place){0});
+    // Held, so that no file of somebody else gets its number.
+    int fd = rc ? -1 : open(copy, O_PATH | O_CLOEXEC | O_NOFOLLOW);
     if (!rc && rename(copy, db->path) < 0)
         rc = fail(db, -errno, "the copy cannot be put there: %s", strerror(errno));
+    int was = rc ? fd : db->copy_fd;
+    if (was >= 0)
+        close(was);
     if (rc)
         return rc;
-    db->copy_at = place_of(db->path, "");
+    db->copy_fd = fd;
+    db->copy_at = fd >= 0 ? place_of(db->path, "") : (struct db_place){0};
     db_sync_dir(db->dir);
     char *wal = xasprintf("%s-wal", db->path), *shm = xasprintf("%s-shm", db->path);
     (void)unlink(wal);
@@ -203,6 +247,7 @@ static int use_copy(struct db *db)
     db_moved_begin(db);
     pthread_mutex_lock(&db->mu);
     db->reopen = !db->shared;
+    db->reopen_at = db->at;
     pthread_mutex_unlock(&db->mu);
     return 0;
 }
@@ -220,11 +265,12 @@ static int lock_anew(struct db *db)
 
 static int write_anew(struct db *db)
 {
-    char *copy = xasprintf("%s.new", db->path);
     int rc = lock_anew(db);
+    if (rc)
+        return rc; // all here may be another weftd's
+    char *copy = xasprintf("%s.new", db->path);
     remove_all(copy);
-    if (!rc)
-        rc = copy_pages(db, copy);
+    rc = copy_pages(db, copy);
     if (!rc)
         rc = put_copy(db, copy);
     if (!rc)
@@ -234,11 +280,29 @@ static int write_anew(struct db *db)
     return rc;
 }
 
+static void tell_anew(struct db *db)
+{
+    pthread_mutex_lock(&db->mu);
+    db->note_anew = true;
+    db->anew_ns = mono_now().ns;
+    snprintf(db->anew_text, sizeof(db->anew_text),
+             "meta.db %s while weftd ran: what weftd holds has been written there again, nothing is "
+             "lost%s%s%s%s",
+             db->gone, db->kept_num ? "; what stood there is kept as " : "", db->kept_as,
+             db->kept_num > 1 ? " (and what stood there before, beside it: meta.db.replaced-*)" : "",
+             db->kept_whole ? ": to use it, stop weftd and move it to meta.db" : "");
+    forget_kept(db);
+    pthread_mutex_unlock(&db->mu);
+    loop_waker_signal(db->waker);
+}
+
 int db_moved_look(struct db *db)
 {
     const char *wrong = what_is_wrong(db);
     if (!wrong) {
-        db->kept_as[0] = 0;
+        if (db->kept_num) // somebody has put ours back meanwhile
+            log_notice("db-kept", "path=%s as=%s files=%u", db->path, db->kept_as, db->kept_num);
+        forget_kept(db);
         return 0;
     }
     if (same(place_of(db->path, ""), db->at) && same(place_of(db->path, "-wal"), db->wal_at))
@@ -251,33 +315,28 @@ int db_moved_look(struct db *db)
         pthread_mutex_unlock(&db->conn_mu);
     if (rc)
         return rc < 0 ? rc : -EIO;
-    pthread_mutex_lock(&db->mu);
-    db->note_anew = true;
-    db->anew_ns = mono_now().ns;
-    snprintf(
-        db->anew_text, sizeof(db->anew_text),
-        "meta.db %s while weftd ran: what weftd holds has been written there again, nothing is lost%s%s%s",
-        db->gone, db->kept_as[0] ? "; the file that stood there is kept as " : "", db->kept_as,
-        db->kept_as[0] ? ": to use it, stop weftd and move it to meta.db" : "");
-    db->kept_as[0] = 0;
-    pthread_mutex_unlock(&db->mu);
-    loop_waker_signal(db->waker);
+    tell_anew(db);
     return 0;
+}
+
+// Not what somebody has put there since: the writer has not seen it yet.
+static int connect_reader(struct db *db, struct db_place at, sqlite3 **ret)
+{
+    int rc = same(place_of(db->path, ""), at) ? db_connect(db->path, false, ret) : SQLITE_CANTOPEN;
+    return rc ? rc : db_exec(*ret, "PRAGMA query_only = ON; SELECT count(*) FROM sqlite_schema");
 }
 
 void db_moved_reopen(struct db *db)
 {
     pthread_mutex_lock(&db->mu);
     bool reopen = db->reopen;
+    struct db_place at = db->reopen_at;
     db->reopen = false; // what moves after this is seen by the next read
     pthread_mutex_unlock(&db->mu);
     if (!reopen)
         return;
     sqlite3 *now = NULL;
-    int rc = db_connect(db->path, false, &now);
-    if (!rc)
-        rc = db_exec(now, "PRAGMA query_only = ON; SELECT count(*) FROM sqlite_schema");
-    if (rc) { // the old one has all but the newest; tried again with the next read
+    if (connect_reader(db, at, &now)) { // the old one has all but the newest; tried again with the next read
         sqlite3_close(now);
         pthread_mutex_lock(&db->mu);
         db->reopen = true;

@@ -94,15 +94,28 @@ void db_sync_dir(const char *dir)
     }
 }
 
+// Nor is there anything left that would be taken for its log.
+static bool is_taken(const char *name)
+{
+    static const char *const of[] = {"", "-wal", "-shm", "-journal"};
+    struct stat st;
+    bool taken = false;
+    for (size_t i = 0; !taken && i < sizeof(of) / sizeof(of[0]); i++) {
+        char *one = xasprintf("%s%s", name, of[i]);
+        taken = lstat(one, &st) == 0;
+        free(one);
+    }
+    return taken;
+}
+
 char *db_free_name(const struct db *db, const char *what)
 {
     char when[32];
     time_t now = (time_t)(wall_now_ns() / MONO_S);
     struct tm tm;
-    struct stat st;
     strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
     char *name = xasprintf("%s.%s-%s", db->path, what, when);
-    for (int i = 1; lstat(name, &st) == 0; i++) {
+    for (int i = 1; is_taken(name); i++) {
         free(name);
         name = xasprintf("%s.%s-%s.%d", db->path, what, when, i);
     }
@@ -366,7 +379,7 @@ static struct db *db_new(struct loop *l, const char *dir)
     db->loop = l;
     db->dir = xstrdup(dir);
     db->path = xasprintf("%s/meta.db", dir);
-    db->lock_fd = -1;
+    db->lock_fd = db->copy_fd = -1;
     db->ready_tail = &db->ready;
     db->outstanding.next = db->outstanding.prev = &db->outstanding;
     db_req_list_init(&db->queue);
@@ -396,6 +409,8 @@ static void db_free(struct db *db)
     db_ring_done(db);
     if (db->lock_fd >= 0)
         close(db->lock_fd);
+    if (db->copy_fd >= 0)
+        close(db->copy_fd);
     loop_waker_free(db->waker);
     loop_unpost(db->loop, &db->settle);
     pthread_cond_destroy(&db->tell);

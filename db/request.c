@@ -78,6 +78,24 @@ void db_tell(struct db *db, struct db_req *r, int status)
     loop_waker_signal(db->waker);
 }
 
+void db_on_own_event(struct db *db, void (*fn)(void *arg, uint64_t id), void *arg)
+{
+    db->own_event = fn;
+    db->own_event_arg = arg;
+}
+
+static void add_own_event(struct db *db, const char *kind, const char *text)
+{
+    if (db->closing)
+        return;
+    uint64_t id = db_event_add(
+        db,
+        &(struct db_event){
+            .wall_ns = wall_now_ns(), .kind = kind, .severity = "error", .subject = "meta.db", .text = text});
+    if (db->own_event)
+        db->own_event(db->own_event_arg, id);
+}
+
 static void log_notes(struct db *db)
 {
     char text[sizeof(db->health_text)];
@@ -94,12 +112,7 @@ static void log_notes(struct db *db)
         log_error("db-write-failed", "path=%s reason=\"%s\"", db->path, text);
     if (anew) {
         log_error("db-written-anew", "path=%s text=\"%s\"", db->path, anew_text);
-        if (!db->closing)
-            db_event_add(db, &(struct db_event){.wall_ns = wall_now_ns(),
-                                                .kind = "database-written-anew",
-                                                .severity = "error",
-                                                .subject = "meta.db",
-                                                .text = anew_text});
+        add_own_event(db, "database-written-anew", anew_text);
     }
     if (events || requests)
         log_error("db-write-lost", "path=%s events=%llu requests=%llu", db->path, events, requests);

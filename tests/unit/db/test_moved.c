@@ -261,6 +261,193 @@ static void kept_once(void **state)
     free(path);
 }
 
+// --- another time ---
+
+static void put_text(struct fix *f, const char *name, const char *text)
+{
+    char *path = fix_path(f, name), *other = fix_path(f, "other");
+    FILE *file = fopen(other, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(renameat(AT_FDCWD, other, AT_FDCWD, path), 0);
+    free(other);
+    free(path);
+}
+
+// How many of them hold that text.
+static unsigned kept_with(struct fix *f, const char *pattern, const char *text)
+{
+    glob_t g;
+    char *all = fix_path(f, pattern);
+    unsigned n = 0;
+    assert_true(glob(all, 0, NULL, &g) != GLOB_ABORTED);
+    for (size_t i = 0; i < g.gl_pathc; i++) {
+        char line[100] = "";
+        FILE *file = fopen(g.gl_pathv[i], "r");
+        assert_non_null(file);
+        n += fgets(line, sizeof(line), file) != NULL && strcmp(line, text) == 0;
+        fclose(file);
+    }
+    globfree(&g);
+    free(all);
+    return n;
+}
+
+// Within one second.
+static void replaced_again(void **state)
+{
+    struct fix *f = *state;
+    char name[20];
+    begin(f);
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(name, sizeof(name), "file %u", i);
+        put_text(f, "meta.db", name);
+        put_lid(f, 21 + i, 0);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        snprintf(name, sizeof(name), "file %u", i);
+        assert_int_equal(kept_with(f, "meta.db.replaced-*", name), 1);
+    }
+    expect_whole(f, 25);
+}
+
+// Another one is put there while the first cannot be cured: both are kept, and told of.
+static void replaced_meanwhile(void **state)
+{
+    struct fix *f = *state;
+    char *path = fix_path(f, "meta.db"), text[600];
+    begin(f);
+    no_rename_to = path;
+    for (int i = 0; i < 2; i++) {
+        struct wait w = {0};
+        put_text(f, "meta.db", i ? "two" : "one");
+        db_lids_put(f->db, "a", &(struct db_lid){G(21), 21, 0}, 1, on_done, &w);
+        assert_true(wait_for(f, &w) < 0);
+    }
+    no_rename_to = NULL;
+    assert_int_equal(db_flush(f->db), 0);
+    assert_int_equal(kept_with(f, "meta.db.replaced-*", "one"), 1);
+    assert_int_equal(kept_with(f, "meta.db.replaced-*", "two"), 1);
+    db_written_anew(f->db, text, sizeof(text));
+    assert_non_null(strstr(text, "and what stood there before"));
+    expect_whole(f, 21);
+    free(path);
+}
+
+// SQLite would play them into the copy.
+static void with_a_log_and_a_journal(void **state)
+{
+    struct fix *f = *state;
+    char *journal = fix_path(f, "meta.db-journal");
+    begin(f);
+    put_text(f, "meta.db", "file");
+    put_text(f, "meta.db-wal", "log");
+    put_text(f, "meta.db-journal", "journal");
+    put_lid(f, 21, 0);
+    assert_int_equal(kept_with(f, "meta.db.replaced-*Z", "file"), 1);
+    assert_int_equal(kept_with(f, "meta.db.replaced-*Z-wal", "log"), 1);
+    assert_int_equal(kept_with(f, "meta.db.replaced-*Z-journal", "journal"), 1);
+    assert_int_equal(access(journal, F_OK), -1);
+    expect_whole(f, 21);
+    free(journal);
+}
+
+static void another_log(void **state)
+{
+    struct fix *f = *state;
+    char text[600];
+    begin(f);
+    put_text(f, "meta.db-wal", "log");
+    put_lid(f, 21, 0);
+    assert_int_equal(kept_with(f, "meta.db.replaced-*-wal", "log"), 1);
+    db_written_anew(f->db, text, sizeof(text));
+    assert_non_null(strstr(text, "-wal"));
+    assert_null(strstr(text, "to use it"));
+    expect_whole(f, 21);
+}
+
+// What another weftd is writing there is not touched.
+static void another_has_the_lock(void **state)
+{
+    struct fix *f = *state;
+    char *path = fix_path(f, "weftd.lock");
+    begin(f);
+    assert_int_equal(unlink(path), 0);
+    int fd = open(path, O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
+    put_text(f, "meta.db", "theirs");
+    put_text(f, "meta.db.new", "copy");
+    struct wait w = {0};
+    db_lids_put(f->db, "a", &(struct db_lid){G(21), 21, 0}, 1, on_done, &w);
+    assert_int_equal(wait_for(f, &w), -EBUSY);
+    assert_int_equal(kept_with(f, "meta.db", "theirs"), 1);
+    assert_int_equal(kept_with(f, "meta.db.new", "copy"), 1);
+    assert_int_equal(kept_with(f, "meta.db.replaced-*", "theirs"), 0);
+    close(fd);
+    assert_int_equal(db_flush(f->db), 0);
+    expect_whole(f, 21);
+    free(path);
+}
+
+// The loop reads for the first time after a cure, when there is something else again.
+static void replaced_before_it_is_read(void **state)
+{
+    struct fix *f = *state;
+    char *path = fix_path(f, "meta.db"), *other = fix_path(f, "other");
+    struct db_lid *lid;
+    sqlite3 *c;
+    begin(f);
+    assert_int_equal(sqlite3_open(path, &c), SQLITE_OK);
+    char *sql = sqlite3_mprintf("VACUUM INTO %Q", other);
+    assert_int_equal(sqlite3_exec(c, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_free(sql);
+    sqlite3_close(c);
+    assert_int_equal(sqlite3_open(other, &c), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(c, "DELETE FROM lid", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(c);
+    remove_file(f, "meta.db");
+    put_lid(f, 21, 0);
+    assert_int_equal(rename(other, path), 0);
+    assert_true(db_lids_load(f->db, "a", &lid) >= 20); // what was there when it was read last, or more
+    free(lid);
+    put_lid(f, 22, 0);
+    assert_int_equal(db_lids_load(f->db, "a", &lid), 22);
+    free(lid);
+    expect_whole(f, 22);
+    free(other);
+    free(path);
+}
+
+static void on_own_event(void *arg, uint64_t id)
+{
+    *(uint64_t *)arg = id;
+}
+
+static void is_written_anew(void *arg, const struct db_event *ev)
+{
+    assert_string_equal(ev->kind, "database-written-anew");
+    *(bool *)arg = true;
+}
+
+// Those who pass events on are told of it.
+static void its_event_is_passed_on(void **state)
+{
+    struct fix *f = *state;
+    uint64_t id = 0;
+    bool seen = false;
+    begin(f);
+    db_on_own_event(f->db, on_own_event, &id);
+    remove_file(f, "meta.db");
+    put_lid(f, 21, 0);
+    put_lid(f, 22, 0); // what was told by the writer is delivered by then
+    assert_int_not_equal(id, 0);
+    struct db_event_query q = {.after_id = id - 1, .before_id = id + 1, .limit = 1};
+    assert_int_equal(db_event_query(f->db, &q, is_written_anew, &seen), 1);
+    assert_true(seen);
+    expect_whole(f, 22);
+}
+
 static void link_each(struct fix *f, const char *from, const char *to)
 {
     static const char *const suffix[] = {"", "-wal", "-shm"};
@@ -293,6 +480,13 @@ static void copy_of_no_use(void **state)
     }
     assert_true(db_health(f->db, text, sizeof(text)) < 0);
     assert_non_null(strstr(text, "cannot be opened"));
+    // Its file's number may be another's now.
+    remove_file(f, "meta.db");
+    put_text(f, "meta.db", "theirs");
+    struct wait w = {0};
+    db_lids_put(f->db, "a", &(struct db_lid){G(21), 21, 0}, 1, on_done, &w);
+    assert_true(wait_for(f, &w) < 0);
+    assert_int_equal(kept_with(f, "meta.db.replaced-*", "theirs"), 1);
     link_each(f, "held", "meta.db");
     db_event_add(f->db, &(struct db_event){.kind = "since", .severity = "info", .text = "x"});
     assert_int_equal(db_flush(f->db), 0);
@@ -354,9 +548,25 @@ static void lock_deleted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(deleted),         T(deleted_with_its_log), T(log_deleted), T(noticed_while_idle),
-        T(replaced),        T(replaced_by_a_folder), T(cured_later), T(deleted_before_the_end),
-        T(again_and_again), T(lock_deleted),         T(kept_once),   T(copy_of_no_use),
+        T(deleted),
+        T(deleted_with_its_log),
+        T(log_deleted),
+        T(noticed_while_idle),
+        T(replaced),
+        T(replaced_by_a_folder),
+        T(cured_later),
+        T(deleted_before_the_end),
+        T(again_and_again),
+        T(lock_deleted),
+        T(kept_once),
+        T(copy_of_no_use),
+        T(replaced_again),
+        T(replaced_meanwhile),
+        T(with_a_log_and_a_journal),
+        T(another_log),
+        T(another_has_the_lock),
+        T(replaced_before_it_is_read),
+        T(its_event_is_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
