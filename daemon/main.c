@@ -340,6 +340,7 @@ static void close_all(struct weftd *w)
     alarms_free(w->alarms);
     if (w->db != NULL)
         db_close(w->db);
+    held_done(&w->held);
     loop_free(w->loop);
     log_flush();
     remove_temp_state(w);

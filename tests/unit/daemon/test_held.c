@@ -66,11 +66,46 @@ static void once_a_minute(void **state)
     assert_non_null(strstr(told.data, "callback=e ms=130 cpu_ms=130 more=0"));
 }
 
+// Nobody is held up again: what waits is told all the same, when its minute is over or at the end.
+static void told_in_time(void **state)
+{
+    struct loop *l = loop_new(LOOP_VIRTUAL);
+    struct held h;
+    (void)state;
+    buf_clear(&told);
+    held_watch(&h, l);
+    assert_false(loop_timer_pending(&h.timer));
+    slow(&h, 10, "sm", "", 150, 150);
+    assert_int_equal(lines(), 1);
+    assert_false(loop_timer_pending(&h.timer));
+    buf_clear(&told);
+    slow(&h, 20, "api", "a", 200, 200);
+    slow(&h, 30, "api", "b", 300, 300);
+    assert_true(loop_timer_pending(&h.timer));
+    assert_int_equal(mono_sub(h.timer.due, loop_now(l)), 40 * MONO_S);
+    held_due(&h, (mono_t){69 * MONO_S});
+    assert_int_equal(told.len, 0);
+    held_due(&h, (mono_t){70 * MONO_S});
+    assert_int_equal(lines(), 1);
+    assert_non_null(strstr(told.data, "callback=b ms=300 cpu_ms=300 more=1"));
+    held_due(&h, (mono_t){200 * MONO_S});
+    assert_int_equal(lines(), 1);
+    slow(&h, 80, "api", "c", 400, 400);
+    assert_int_equal(lines(), 1);
+    held_done(&h);
+    assert_int_equal(lines(), 2);
+    assert_non_null(strstr(told.data, "callback=c ms=400 cpu_ms=400 more=0"));
+    held_done(&h);
+    assert_int_equal(lines(), 2);
+    loop_free(l); // nothing is pending
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_is_long),
         cmocka_unit_test(once_a_minute),
+        cmocka_unit_test(told_in_time),
     };
     log_set_hook(on_log, NULL);
     int rc = cmocka_run_group_tests_name("daemon/held", tests, NULL, NULL);
