@@ -1,183 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of alarms: what becomes of raising and clearing, groups, acknowledging, silences and windows, and
-// what comes back after a restart. In virtual time. Long: every case is of the one list that the first page
-// makes.
+// The list of alarms: what becomes of raising and clearing, groups, acknowledging, and what comes back after
+// a restart. In virtual time.
+#include "tests/unit/telemetry/alarmtest.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "db/db.h"
-#include "lib/err.h"
 #include "lib/rng.h"
-#include "lib/xalloc.h"
-#include "telemetry/alarm.h"
-
-#define S MONO_S
-#define MIN (60 * MONO_S)
-
-struct note {
-    char kind[32], severity[16], subject[100], text[600], data[600];
-};
-struct fix {
-    char dir[200];
-    struct loop *loop;
-    struct db *db;
-    struct alarms *a;
-    struct note note[4000];
-    unsigned num_notes;
-    unsigned change[5]; // by what
-    uint64_t changed;   // alarm of the last
-};
-
-static void on_event(void *arg, const char *fabric, const char *kind, const char *severity,
-                     const char *subject, const char *text, const char *data)
-{
-    struct fix *f = arg;
-    (void)fabric;
-    assert_true(f->num_notes < 4000);
-    struct note *n = &f->note[f->num_notes++];
-    snprintf(n->kind, sizeof(n->kind), "%s", kind);
-    snprintf(n->severity, sizeof(n->severity), "%s", severity);
-    snprintf(n->subject, sizeof(n->subject), "%s", subject);
-    snprintf(n->text, sizeof(n->text), "%s", text);
-    snprintf(n->data, sizeof(n->data), "%s", data);
-    assert_int_equal(data[0], '{');
-    assert_int_equal(data[strlen(data) - 1], '}');
-}
-
-static void on_change(void *arg, const struct alarm_change *c)
-{
-    struct fix *f = arg;
-    f->change[c->what]++;
-    f->changed = c->alarm->id;
-    assert_true(c->alarm->leader == 0 || c->what == ALARM_CLEARED);
-}
-
-static int64_t wall(void *arg)
-{
-    const struct fix *f = arg;
-    return 1800000000 * S + loop_now(f->loop).ns;
-}
-
-static void start(struct fix *f)
-{
-    struct alarms_callbacks cb = {.arg = f, .event = on_event, .change = on_change, .wall = wall};
-    f->a = alarms_new(f->loop, f->db, &cb);
-}
-
-static int setup(void **state)
-{
-    struct fix *f = xcalloc(1, sizeof(*f));
-    f->loop = loop_new(LOOP_VIRTUAL);
-    start(f);
-    *state = f;
-    return 0;
-}
-
-static int setup_db(void **state)
-{
-    struct fix *f = xcalloc(1, sizeof(*f));
-    const char *tmp = getenv("TMPDIR");
-    struct db_open_report rep;
-    struct err e = {0};
-    snprintf(f->dir, sizeof(f->dir), "%s/weft-alarm-XXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(f->dir));
-    f->loop = loop_new(LOOP_VIRTUAL);
-    f->db = db_open(f->loop, f->dir, &rep, &e);
-    assert_non_null(f->db);
-    start(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fix *f = *state;
-    alarms_free(f->a);
-    db_close(f->db);
-    loop_free(f->loop);
-    int rc = 0;
-    if (f->dir[0]) {
-        char *cmd = xasprintf("rm -rf '%s'", f->dir);
-        rc = system(cmd);
-        free(cmd);
-    }
-    free(f);
-    return rc;
-}
-
-static void pass(struct fix *f, int64_t ns)
-{
-    bool never = false;
-    loop_run_until(f->loop, &never, ns);
-}
-
-static void restart(struct fix *f, int64_t away)
-{
-    struct db_open_report rep;
-    struct err e = {0};
-    alarms_free(f->a);
-    db_close(f->db);
-    pass(f, away);
-    f->db = db_open(f->loop, f->dir, &rep, &e);
-    assert_non_null(f->db);
-    start(f);
-}
-
-static void up(struct fix *f, const char *rule, const char *subject, enum alarm_severity s,
-               const char *reason)
-{
-    alarm_raise(f->a, &(struct alarm_report){.fabric = "fab",
-                                             .rule = rule,
-                                             .subject = subject,
-                                             .severity = s,
-                                             .place = "leaf-1/44 <-> spine-5/55",
-                                             .peer = "spine-5",
-                                             .reason = reason,
-                                             .evidence = "{\"n\":1}",
-                                             .node_guid = {0x11, 0x55},
-                                             .port = {44, 55}});
-}
-
-static void down(struct fix *f, const char *rule, const char *subject)
-{
-    alarm_clear(f->a, "fab", rule, subject);
-}
-
-static uint32_t listed(struct fix *f)
-{
-    const struct alarm *list;
-    return alarms_list(f->a, &list);
-}
-
-static const struct alarm *nth(struct fix *f, uint32_t i)
-{
-    const struct alarm *list;
-    assert_true(alarms_list(f->a, &list) > i);
-    return &list[i];
-}
-
-static unsigned notes(const struct fix *f, const char *kind)
-{
-    unsigned n = 0;
-    for (unsigned i = 0; i < f->num_notes; i++)
-        n += strcmp(f->note[i].kind, kind) == 0;
-    return n;
-}
-
-static const struct note *last_note(const struct fix *f)
-{
-    assert_true(f->num_notes > 0);
-    return &f->note[f->num_notes - 1];
-}
 
 // --- one alarm ---
 
@@ -359,34 +187,6 @@ static void texts_that_are_none(void **state)
 
 // --- groups ---
 
-static void link_of(struct fix *f, const char *rule, unsigned leaf, const char *spine)
-{
-    char subject[40], place[80], own[20], name[20];
-    snprintf(subject, sizeof(subject), "0x%016x/1", 0x100 + leaf);
-    snprintf(place, sizeof(place), "leaf-%u/1 <-> %s/%u", leaf, spine, leaf);
-    snprintf(own, sizeof(own), "0x%016x", 0x100 + leaf);
-    snprintf(name, sizeof(name), "leaf-%u", leaf);
-    alarm_raise(f->a, &(struct alarm_report){.fabric = "fab",
-                                             .rule = rule,
-                                             .subject = subject,
-                                             .severity = leaf == 7 ? ALARM_CRITICAL : ALARM_MAJOR,
-                                             .place = place,
-                                             .reason = "down for 10s",
-                                             .group = "0x0000000000000999",
-                                             .group_place = "spine-9",
-                                             .group2 = own,
-                                             .group2_place = name,
-                                             .node_guid = {0x100 + leaf, 0x999},
-                                             .port = {1, (uint8_t)leaf}});
-}
-
-static void link_up(struct fix *f, const char *rule, unsigned leaf)
-{
-    char subject[40];
-    snprintf(subject, sizeof(subject), "0x%016x/1", 0x100 + leaf);
-    down(f, rule, subject);
-}
-
 static void dead_spine(void **state)
 {
     struct fix *f = *state;
@@ -519,219 +319,6 @@ static void drop_is_part_of_down(void **state)
     up(f, "L03", "x", ALARM_MAJOR, "dropped"); // alone
     assert_int_equal(listed(f), 1);
     assert_int_equal(notes(f, "alarm-raised"), 1);
-}
-
-// --- silences ---
-
-static uint64_t silence(struct fix *f, const char *focus, const char *rule, int64_t ns, bool maintenance)
-{
-    struct err e = {0};
-    // The list's own clock: that of an alarm just raised.
-    alarm_raise(f->a, &(struct alarm_report){.fabric = "fab", .rule = "W05", .subject = "clock"});
-    const struct alarm *list;
-    uint32_t n = alarms_list(f->a, &list);
-    int64_t now = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(list[i].subject, "clock") == 0)
-            now = list[i].last_wall_ns;
-    uint64_t id = alarm_silence_add(f->a,
-                                    &(struct alarm_silence){.focus = focus,
-                                                            .rule = rule,
-                                                            .owner = "anna",
-                                                            .reason = "rack 12",
-                                                            .until_wall_ns = now + ns,
-                                                            .maintenance = maintenance},
-                                    &e);
-    if (id == 0)
-        fail_msg("%s", e.text);
-    return id;
-}
-
-static uint64_t silence_of(struct fix *f, const char *subject)
-{
-    for (uint32_t i = 0; i < listed(f); i++)
-        if (strcmp(nth(f, i)->subject, subject) == 0)
-            return nth(f, i)->silence;
-    fail_msg("%s is not listed", subject);
-    return 0;
-}
-
-static void silences(void **state)
-{
-    struct fix *f = *state;
-    up(f, "L06", "0x11/44", ALARM_MAJOR, "r");
-    pass(f, 2 * S);
-    unsigned told = f->change[ALARM_SILENCED];
-    uint64_t id = silence(f, "leaf-1", "", 10 * MIN, false);
-    assert_string_equal(last_note(f)->kind, "silence-begun");
-    assert_int_equal(silence_of(f, "0x11/44"), id);
-    assert_int_equal(f->change[ALARM_SILENCED], told + 1);
-    up(f, "L13", "0x11/44b", ALARM_MINOR, "r"); // later ones too
-    assert_int_equal(silence_of(f, "0x11/44b"), id);
-    struct alarms_count c;
-    alarms_count(f->a, "fab", &c);
-    assert_true(c.silenced == 2 && c.major == 0 && c.minor == 0);
-    const struct alarm_silence *list;
-    assert_int_equal(alarm_silences(f->a, &list), 1);
-    assert_true(list[0].id == id && list[0].from_wall_ns > 0 && strcmp(list[0].owner, "anna") == 0);
-    pass(f, 9 * MIN + 30 * S);
-    assert_int_equal(silence_of(f, "0x11/44"), id);
-    pass(f, MIN);
-    assert_int_equal(silence_of(f, "0x11/44"), 0);
-    assert_int_equal(alarm_silences(f->a, &list), 0);
-    assert_int_equal(notes(f, "silence-ended"), 1);
-    assert_int_equal(alarm_silence_end(f->a, id, "bo"), -ENOENT);
-    id = silence(f, "", "L06", MIN, false); // by rule
-    assert_int_equal(silence_of(f, "0x11/44"), id);
-    assert_int_equal(silence_of(f, "0x11/44b"), 0);
-    assert_int_equal(alarm_silence_end(f->a, id, "bo"), 0);
-    assert_int_equal(silence_of(f, "0x11/44"), 0);
-    assert_non_null(strstr(last_note(f)->data, "\"by\":\"bo\""));
-}
-
-// A group is silenced when all that it has taken in is.
-static void silence_of_members(void **state)
-{
-    struct fix *f = *state;
-    const char *group = "0x0000000000000999";
-    for (unsigned i = 1; i <= 3; i++)
-        link_of(f, "L01", i, "spine-9");
-    pass(f, 2 * S);
-    silence(f, "leaf-1", "", 10 * MIN, false);
-    assert_int_equal(silence_of(f, group), 0);
-    silence(f, "leaf-2", "", 10 * MIN, false);
-    assert_int_equal(silence_of(f, group), 0);
-    silence(f, "leaf-3", "", 10 * MIN, false);
-    assert_true(silence_of(f, group) != 0);
-    link_of(f, "L01", 4, "spine-9"); // and one that is not
-    assert_int_equal(silence_of(f, group), 0);
-}
-
-static void what_a_focus_covers(void **state)
-{
-    struct fix *f = *state;
-    static const struct {
-        const char *focus;
-        bool covers;
-    } row[] = {
-        {"", true},           {"leaf-1", true},    {"leaf-1/44", true},      {"leaf-*", true},
-        {"spine-5/55", true}, {"spine-?", true},   {"leaf-2", false},        {"leaf", false},
-        {"leaf-1/4", false},  {"0x11", true},      {"0x11/44", true},        {"0x11/55", false},
-        {"0x55/55", true},    {"0x5", false},      {"0x12", false},          {"0x0000000000000055", true},
-        {"0x11/x", false},    {"spine-5/*", true}, {"leaf-1/44 <->", false}, {"11", false},
-    };
-    up(f, "L06", "s", ALARM_MAJOR, "r");
-    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-        uint64_t id = silence(f, row[i].focus, "", MIN, false);
-        if ((silence_of(f, "s") == id) != row[i].covers)
-            fail_msg("focus \"%s\"", row[i].focus);
-        alarm_silence_end(f->a, id, "t");
-    }
-}
-
-static void refused_silences(void **state)
-{
-    struct fix *f = *state;
-    struct err e;
-    int64_t now = wall(f);
-    struct alarm_silence s = {.focus = "", .owner = "a", .reason = "r", .until_wall_ns = now + MIN}, t;
-#define REFUSED(change)                                                                                      \
-    do {                                                                                                     \
-        t = s;                                                                                               \
-        change;                                                                                              \
-        memset(&e, 0, sizeof(e));                                                                            \
-        assert_int_equal(alarm_silence_add(f->a, &t, &e), 0);                                                \
-        assert_true(e.code < 0 && e.text[0]);                                                                \
-    } while (0)
-    REFUSED(t.owner = "");
-    REFUSED(t.owner = NULL);
-    REFUSED(t.reason = "");
-    REFUSED(t.until_wall_ns = now - MIN);
-    REFUSED(t.until_wall_ns = 0);
-    REFUSED(t.until_wall_ns = now + 367 * 86400 * S);
-    REFUSED(t.rule = "L99");
-    REFUSED(t.from_wall_ns = now + 2 * MIN);
-    for (unsigned i = 0; i < ALARM_SILENCES_MAX; i++)
-        assert_true(alarm_silence_add(f->a, &s, &e) > 0);
-    REFUSED(t.owner = "b");
-}
-
-static void later_silence(void **state)
-{
-    struct fix *f = *state;
-    struct err e;
-    up(f, "L06", "s", ALARM_MAJOR, "r");
-    int64_t now = nth(f, 0)->last_wall_ns;
-    struct alarm_silence s = {
-        .owner = "a", .reason = "r", .from_wall_ns = now + 10 * MIN, .until_wall_ns = now + 20 * MIN};
-    uint64_t id = alarm_silence_add(f->a, &s, &e);
-    assert_int_equal(silence_of(f, "s"), 0);
-    pass(f, 9 * MIN);
-    assert_int_equal(silence_of(f, "s"), 0);
-    assert_int_equal(notes(f, "silence-begun"), 0);
-    pass(f, 90 * S);
-    assert_int_equal(silence_of(f, "s"), id);
-    assert_int_equal(notes(f, "silence-begun"), 1);
-}
-
-static void maintenance(void **state)
-{
-    struct fix *f = *state;
-    uint64_t id = silence(f, "spine-9", "", 30 * MIN, true);
-    for (unsigned i = 0; i < 10; i++)
-        link_of(f, "L01", i, "spine-9");
-    assert_int_equal(listed(f), 2);
-    assert_int_equal(silence_of(f, "0x0000000000000999"), id); // the group
-    up(f, "L06", "0x11/44", ALARM_MAJOR, "elsewhere");
-    assert_int_equal(silence_of(f, "0x11/44"), 0);
-    pass(f, 25 * MIN);
-    for (unsigned i = 0; i < 9; i++)
-        link_up(f, "L01", i);
-    pass(f, 10 * MIN);
-    assert_int_equal(notes(f, "maintenance-ended"), 1);
-    for (unsigned i = 0; i < f->num_notes; i++) {
-        if (strcmp(f->note[i].kind, "maintenance-ended") != 0)
-            continue;
-        assert_string_equal(f->note[i].severity, "warning");
-        assert_non_null(strstr(f->note[i].text, "1 have not come back: L01"));
-        assert_non_null(strstr(f->note[i].data, "\"standing\":1"));
-    }
-    id = silence(f, "0x9", "", MIN, true);
-    pass(f, 2 * MIN);
-    assert_non_null(strstr(f->note[f->num_notes - 1].text, "all is back"));
-}
-
-static bool deaf;
-
-static bool odd_ports(void *arg, const char *focus, const char *fabric, uint64_t guid, uint8_t port)
-{
-    (void)arg;
-    if (deaf)
-        return false;
-    assert_string_equal(fabric, "fab");
-    assert_string_equal(focus, "odd ports");
-    return guid && port % 2;
-}
-
-static void focus_of_the_caller(void **state)
-{
-    struct fix *f = *state;
-    alarms_free(f->a);
-    struct alarms_callbacks cb = {.arg = f, .event = on_event, .change = on_change, .covers = odd_ports};
-    f->a = alarms_new(f->loop, NULL, &cb);
-    up(f, "L06", "s", ALARM_MAJOR, "r");
-    alarm_raise(f->a,
-                &(struct alarm_report){
-                    .fabric = "fab", .rule = "L06", .subject = "t", .node_guid = {1, 2}, .port = {2, 4}});
-    uint64_t id = silence(f, "odd ports", "", 10 * MIN, false);
-    assert_int_equal(silence_of(f, "s"), id);
-    assert_int_equal(silence_of(f, "t"), 0);
-    deaf = true; // what is known of names changes
-    pass(f, 2 * MIN);
-    assert_int_equal(silence_of(f, "s"), 0);
-    deaf = false;
-    pass(f, 2 * MIN);
-    assert_int_equal(silence_of(f, "s"), id);
 }
 
 // --- bounds ---
@@ -896,22 +483,6 @@ static void ids_rise_over_a_kill(void **state)
     free(copy);
 }
 
-static void silence_that_ended_meanwhile(void **state)
-{
-    struct fix *f = *state;
-    up(f, "L01", "x", ALARM_MAJOR, "r");
-    silence(f, "leaf-1", "", 10 * MIN, true);
-    pass(f, MIN);
-    restart(f, 20 * MIN);
-    pass(f, 2 * S);
-    assert_int_equal(notes(f, "maintenance-ended"), 1);
-    const struct alarm_silence *list;
-    assert_int_equal(alarm_silences(f->a, &list), 0);
-    restart(f, 0);
-    pass(f, 2 * S);
-    assert_int_equal(notes(f, "maintenance-ended"), 1);
-}
-
 // --- anything in any order ---
 
 static void at_random(void **state)
@@ -984,9 +555,6 @@ static void catalogue(void **state)
     assert_null(alarm_rule("L99"));
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-#define D(fn) cmocka_unit_test_setup_teardown(fn, setup_db, teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1002,20 +570,12 @@ int main(void)
         T(no_group),
         T(group_by_the_second_name),
         T(drop_is_part_of_down),
-        T(silences),
-        T(silence_of_members),
-        T(what_a_focus_covers),
-        T(refused_silences),
-        T(later_silence),
-        T(maintenance),
-        T(focus_of_the_caller),
         T(full),
         T(another_collector),
         D(back_after_a_restart),
         D(round_clears_what_an_earlier_run_left),
         D(ids_rise_over_restarts),
         D(ids_rise_over_a_kill),
-        D(silence_that_ended_meanwhile),
         D(at_random),
         cmocka_unit_test_setup_teardown(at_random, setup, teardown),
         cmocka_unit_test(catalogue),
