@@ -156,13 +156,13 @@ def test_the_clock_is_set(tmp_path):
             t = telemetry(d)
             assert t["nonsense"] == t["resets"] == 0, t
             assert t["late"] - late < 10, "a busy machine may be late now and then; a clock that counts would be each time"
-            wait_for(lambda: telemetry(d)["unread"] == 0, "all is read", SOON)
+            wait_for(lambda: telemetry(d)["unread"] == 0, "all is read")
             assert abs(seconds_of(t["last_sweep"]) - clock.now()) < SOON
             points = wait_for(lambda: (p := history(d, port, "4s")) and sum(x["rate"] is not None for x in p) >= 5 and p, "points of the last seconds", 2 * MINUTE)
             assert all(abs(seconds_of(p["at"]) - clock.now()) < SOON for p in points)
             rates = [p["rate"] for p in points if p["rate"] is not None]
             assert max(rates) < 3 * pace, (ahead, pace, points)
-            wait_for(lambda: own(d, "weft_remote_write_samples_total") > before, "samples are sent on", SOON)
+            wait_for(lambda: own(d, "weft_remote_write_samples_total") > before, "samples are sent on")
             # What the silence covers is the clock's: its end comes with the days, not before.
             if (days := days or ahead == 2 * DAY):
                 wait_for(lambda: not d.get("/silences")["items"], "the silence is over", 2 * MINUTE)
@@ -170,12 +170,12 @@ def test_the_clock_is_set(tmp_path):
                 assert [s["focus"] for s in d.get("/silences")["items"]] == ["rail=1"], ahead
         # Over midnight, while the clock goes as it should.
         day = time.strftime("%Y%m%d", time.gmtime(clock.now()))
-        wait_for(lambda: (store(d) / f"raw-{day}.db").exists(), "a file of the new day", SOON)
+        wait_for(lambda: (store(d) / f"raw-{day}.db").exists(), "a file of the new day")
         wait_for(lambda: len(history(d, port, "6s")) >= 7, "points of the new day", 2 * MINUTE)
         assert len(events(d, "silence-ended")) == 1
         assert alarms(d, "W05"), "it is told"
         assert not standing(d, "W01") and not standing(d, "W02") and not standing(d, "W03")
-        wait_for(lambda: own(d, "weft_remote_write_lag_seconds") == 0, "all is sent", SOON)
+        wait_for(lambda: own(d, "weft_remote_write_lag_seconds") == 0, "all is sent")
         assert own(d, "weft_remote_write_dropped_samples_total") == 0
         assert own(d, "weft_history_left_out_total") == 0, "no sweep was left out"
         kept = own(d, "weft_history_sweeps_total")
@@ -202,7 +202,7 @@ def test_a_clock_that_is_wrong_at_the_start(tmp_path):
         d.up()
         sweeps(d, 4)
         ok(d.weft("silence", "add", "rail=1", "--for", "1h", "--reason", "something that is written behind all else"))
-        wait_for(lambda: events(d, "silence-begun"), "its event", SOON)
+        wait_for(lambda: events(d, "silence-begun"), "its event")
         assert events(d, "fabric-up")[:1] == first
         assert d.stop() == 0
         clock.set(0)
@@ -224,7 +224,7 @@ def not_kept(d, why):
     assert "history" in out and why in out, out
     db = [r for r in rows(ok(d.weft("db", "status", "-o", "csv"), 1)) if r["fabric"] == "default"]
     assert why in ",".join(db[0].values()), db
-    wait_for(lambda: standing(d, "W02"), "its alarm", SOON)
+    wait_for(lambda: standing(d, "W02"), "its alarm")
     assert why in standing(d, "W02")[0]["reason"] and standing(d, "W02")[0]["severity"] == "major"
     r = d.weft("counters", a_port(d), "--since", "5m")
     assert r.rc == 2 and why in r.err and r.out == "", r
@@ -234,15 +234,15 @@ def not_kept(d, why):
 
 def begins(d):
     """By itself, once what was in its way is gone; and the log says so once."""
-    wait_for(lambda: telemetry(d)["history"] is None, "history", 90)
+    wait_for(lambda: telemetry(d)["history"] is None, "history")
     sweeps(d, 4)
     port = a_port(d)
     points = history(d, port)
     assert len(points) >= 3
-    wait_for(lambda: not standing(d, "W02"), "its alarm ends", SOON)
+    wait_for(lambda: not standing(d, "W02"), "its alarm ends")
     log = d.log.read_text()
     assert log.count(" history-off ") == 1 and log.count(" history-on ") == 1, log
-    wait_for(lambda: telemetry(d)["unread"] == 0, "all is read", SOON)
+    wait_for(lambda: telemetry(d)["unread"] == 0, "all is read")
     assert telemetry(d)["ports"] > 100
     return points
 
@@ -264,7 +264,7 @@ def test_a_file_in_the_place_of_history(tmp_path):
         guid, number = next((n["guid"], 1) for n in d.get("/fabrics/default/nodes")["items"] if n["name"] == a_port(d).split("/")[0])
         now = d.get(f"/fabrics/default/counters?node={a_port(d)}")["items"][0]["value"]["xmit_data"]
         assert abs(history(d, a_port(d))[-1]["value"] - now) < 10_000_000
-        wait_for(lambda: r.bodies, "samples are sent", SOON)
+        wait_for(lambda: r.bodies, "samples are sent")
         assert d.stop() == 0
         kept = outlib.dump(store(d))
         assert any(k[0] == guid and k[1] == str(number) for k in kept), sorted(kept)[:3]
@@ -303,16 +303,16 @@ def test_a_full_disk_at_the_start(tmp_path):
         fill(state)
         d.start()
         d.up()
-        wait_for(lambda: telemetry(d)["history"], "it is not kept", SOON)
+        wait_for(lambda: telemetry(d)["history"], "it is not kept")
         assert "the disk is full; history goes on by itself when there is space" in telemetry(d)["history"]
-        wait_for(lambda: [a for a in standing(d, "W02") if a["subject"] == "history"], "its alarm", SOON)
+        wait_for(lambda: [a for a in standing(d, "W02") if a["subject"] == "history"], "its alarm")
         assert d.weft("counters", a_port(d), "--since", "5m", "-o", "csv").rc == 0
         sweeps(d, 4)
         (state / "filler").unlink()
-        wait_for(lambda: telemetry(d)["history"] is None, "history", SOON)
+        wait_for(lambda: telemetry(d)["history"] is None, "history")
         sweeps(d, 4)
         assert len(history(d, a_port(d))) >= 3
-        wait_for(lambda: not standing(d, "W02"), "its alarms end", SOON)
+        wait_for(lambda: not standing(d, "W02"), "its alarms end")
 
 
 def test_the_disk_is_full_while_counters_are_kept(tmp_path):
@@ -327,23 +327,23 @@ def test_the_disk_is_full_while_counters_are_kept(tmp_path):
         before = history(d, port)
         assert len(before) >= 4
         fill(state)
-        wait_for(lambda: telemetry(d)["history"], "it pauses", SOON)
+        wait_for(lambda: telemetry(d)["history"], "it pauses")
         assert "full" in telemetry(d)["history"]
-        wait_for(lambda: [a for a in standing(d, "W02") if a["subject"] == "history"], "its alarm", SOON)
+        wait_for(lambda: [a for a in standing(d, "W02") if a["subject"] == "history"], "its alarm")
         assert own(d, "weft_history_writing") == 0
         # All else goes on: a cable that goes is told of, counters are read and shown.
         ok(d.weft("sim", "link", "down", port.replace("/1", "[1]")))
-        wait_for(lambda: standing(d, "L01"), "a cable that is down", SOON)
+        wait_for(lambda: standing(d, "L01"), "a cable that is down")
         ok(d.weft("sim", "link", "up", port.replace("/1", "[1]")))
         sweeps(d, 10)
-        wait_for(lambda: telemetry(d)["unread"] == 0, "all is read", SOON)
+        wait_for(lambda: telemetry(d)["unread"] == 0, "all is read")
         assert "full" in d.weft("status").out and d.weft("top", "--by", "xmit_data").rc == 0
         assert history(d, port, "10m")[:len(before)] == before, "what was kept is still answered"
         left_out = own(d, "weft_history_left_out_total")
         assert left_out >= 5
         (state / "filler").unlink()
-        wait_for(lambda: telemetry(d)["history"] is None, "it resumes", SOON)
-        wait_for(lambda: not standing(d, "W02"), "its alarms end", SOON)
+        wait_for(lambda: telemetry(d)["history"] is None, "it resumes")
+        wait_for(lambda: not standing(d, "W02"), "its alarms end")
         sweeps(d, 4)
         after = history(d, port, "10m")
         assert after[:len(before)] == before and len(after) >= len(before) + 3

@@ -79,7 +79,7 @@ class Site:
         for name, port, _, _ in cut:
             self.sim.console(f'ReLink "{name}"[{port}]')
 
-    def wait_repaired(self, weftd, deadline=20):
+    def wait_repaired(self, weftd, deadline=rig.DEADLINE):
         links, found = self.net.num_links, [None, ""]
         gone = [n.name for n in self.net.node.values() if not n.peer]
 

@@ -114,7 +114,7 @@ scrape_configs:
             missing[0] = asked - there - RARE
             return not missing[0]
         try:
-            wait_for(all_there, "all names", 30)
+            wait_for(all_there, "all names")
         except AssertionError:
             raise AssertionError(f"not on the page: {sorted(missing[0])}") from None
         empty = [None]
@@ -123,7 +123,7 @@ scrape_configs:
             empty[0] = [(n, t) for n, t, e in queries() if t not in MAY_BE_EMPTY and not p.query(e)]
             return not empty[0]
         try:
-            wait_for(all_shown, "all panels", 25)
+            wait_for(all_shown, "all panels")
         except AssertionError:
             raise AssertionError(f"nothing to show: {empty[0]}") from None
         doc = set(re.findall(r"`([a-z_]+)`", (ROOT / "doc" / "metrics.md").read_text()))

@@ -164,7 +164,7 @@ def judge_diags(sim, net, dump):
         errors[:] = [sim.run(host, "ibqueryerrors", "--skip-sl", ok=False)]
         return not re.search(r"\[\w+ == \d+\]", errors[0])
 
-    rig.wait_until(none, lambda: f"no errors: {errors[0][:500]}", deadline=10, poll=0.2)
+    rig.wait_until(none, lambda: f"no errors: {errors[0][:500]}", poll=0.2)
 
 
 @pytest.fixture(params=list(FAILS))

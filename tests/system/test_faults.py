@@ -125,7 +125,7 @@ def test_own_port_down(ibsim, tmp_path):
         assert "local port is down" in f["error"]["text"] and f["advice"]
         assert f["nodes"] == len(net.node), "what is known of the fabric stays"
         sim.console(f'ReLink "{SM_HOST}"[1]')
-        f = weftd.wait_fabric(lambda f: f["state"] == "up", "up", deadline=20)
+        f = weftd.wait_fabric(lambda f: f["state"] == "up", "up")
         assert f["error"] is None and f["links"] == net.num_links
         assert weftd.mads()["LinearForwardingTable", "Set"] == written
         assert sim.dump().node == before.node

@@ -208,7 +208,7 @@ def test_webhook():
         d.up()
         kill(d)
         a = alarm(d)
-        wait_for(lambda: len(hook.bodies) == 1, "the alarm", 30)
+        wait_for(lambda: len(hook.bodies) == 1, "the alarm")
         assert trouble == []
         [alert] = hook.bodies[0]
         assert alert["labels"]["subject"] == a["subject"] and "endsAt" not in alert

@@ -91,11 +91,11 @@ def test_victoriametrics_is_away_for_an_hour(tmp_path):
         assert "min behind" in alarm["reason"], alarm
         assert own(d, "weft_remote_write_samples_total") == 0
         vm.start()
-        wait_for(lambda: own(d, "weft_remote_write_samples_total") > 100_000, "some samples", 40)
+        wait_for(lambda: own(d, "weft_remote_write_samples_total") > 100_000, "some samples")
         d.process.send_signal(signal.SIGKILL)
         d.process.wait()
         d.start()
-        wait_for(lambda: caught_up(d), "all samples", 40)
+        wait_for(lambda: caught_up(d), "all samples")
         # One more sweep of its own, live.
         sent = own(d, "weft_remote_write_samples_total")
         wait_for(lambda: caught_up(d, sent), "a sweep more")
@@ -114,14 +114,14 @@ def test_prometheus_comes_and_goes(tmp_path):
         outlib.fill(FABRIC, store(d), now_ms() - HOUR - MINUTE, MINUTE, 60)
         prometheus.start()
         d.start()
-        wait_for(lambda: own(d, "weft_remote_write_samples_total") and own(d, "weft_remote_write_samples_total") > 50_000, "some samples", 40)
+        wait_for(lambda: own(d, "weft_remote_write_samples_total") and own(d, "weft_remote_write_samples_total") > 50_000, "some samples")
         prometheus.stop(signal.SIGKILL)
         prometheus.start()
-        wait_for(lambda: own(d, "weft_remote_write_samples_total") > 200_000, "more samples", 40)
+        wait_for(lambda: own(d, "weft_remote_write_samples_total") > 200_000, "more samples")
         d.process.send_signal(signal.SIGKILL)
         d.process.wait()
         d.start()
-        wait_for(lambda: caught_up(d), "all samples", 40)
+        wait_for(lambda: caught_up(d), "all samples")
         sent = own(d, "weft_remote_write_samples_total")
         wait_for(lambda: caught_up(d, sent), "a sweep more")
         names = names_of(d)
@@ -274,7 +274,7 @@ def test_what_a_receiver_says_is_done(tmp_path):
     with Receiver(answer) as r, daemon(r.url, "--set", f"remote_write.bearer_token_file={token}", **SMALL) as d:
         outlib.fill(SMALL["fabric"], store(d), now_ms() - HOUR - MINUTE, MINUTE, 40)
         d.start()
-        wait_for(lambda: r.requests > 9 and caught_up(d), "all samples", 50)
+        wait_for(lambda: r.requests > 9 and caught_up(d), "all samples")
         names = names_of(d)
         dropped, retries = own(d, "weft_remote_write_dropped_samples_total"), own(d, "weft_remote_write_retries_total")
         events = [e for e in d.get("/events?limit=1000")["items"] if e["kind"] == "remote-write-refused"]
@@ -312,7 +312,7 @@ def test_requests_are_bounded(tmp_path):
     with Receiver(answer) as r, daemon(r.url, **SMALL) as d:
         outlib.fill(SMALL["fabric"], store(d), now_ms() - HOUR - MINUTE, MINUTE, 40)
         d.start()
-        wait_for(lambda: caught_up(d), "all samples", 50)
+        wait_for(lambda: caught_up(d), "all samples")
         assert d.stop() == 0
     assert max(sizes) <= 10_000
     assert sum(sizes) / len(sizes) > 5000
@@ -325,7 +325,7 @@ def test_a_lost_answer_costs_one_request(tmp_path):
     with Receiver(lambda n, series: (None, {}) if n in (3, 7) else (204, {})) as r, daemon(r.url, **SMALL) as d:
         outlib.fill(SMALL["fabric"], store(d), now_ms() - HOUR - MINUTE, MINUTE, 40)
         d.start()
-        wait_for(lambda: r.requests > 9 and caught_up(d), "all samples", 50)
+        wait_for(lambda: r.requests > 9 and caught_up(d), "all samples")
         names = names_of(d)
         assert d.stop() == 0
         kept = outlib.dump(store(d))
