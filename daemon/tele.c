@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/cables.h"
 #include "db/series.h"
 #include "lib/buf.h"
 #include "lib/err.h"
@@ -40,20 +41,10 @@ struct wire_tele {
         struct tele *old; // has collected without; freed when its last answer has come
     } again;
     uint64_t sensed; // of the simulator, at…
-    int64_t sensed_ns;
-    int64_t cable_mtime; // of the file that was read last, ns; 0: none
-    int64_t cable_good;  // of the last one that could be read; 0: none, or it is told to be old
-    struct cable_read {  // by a worker: a large file takes a third of a second
-        struct pool_job job;
-        bool running;
-        char *path;     // a copy: the configuration may change meanwhile
-        unsigned lines; // told of
-        struct tele_modules *modules;
-        struct err e;
-    } cables;
+    mono_t sensed_at;
+    struct cables *cables; // NULL: no file
 };
 
-#define CABLE_LINES_TOLD 20
 #define AGAIN (30 * MONO_S)
 
 static void on_event(void *arg, const char *kind, const char *severity, const char *subject, const char *text)
@@ -67,102 +58,40 @@ static void on_event(void *arg, const char *kind, const char *severity, const ch
                                               .data = ""});
 }
 
-static void on_cable_line(void *arg, unsigned line, const char *text)
+// The wall clock by which readings age: the loop's in virtual time.
+static int64_t aging_now(const struct wire_tele *w)
+{
+    return tele_modules_age(w->tele, 0);
+}
+
+static void use_cables(void *arg)
 {
     struct wire_tele *w = arg;
-    if (++w->cables.lines <= CABLE_LINES_TOLD)
-        log_warning("cable-file-line", "fabric=%s file=\"%s\" line=%u text=\"%s\"", w->cfg->name,
-                    w->cables.path, line, text);
+    struct tele_modules *m = w->tele != NULL ? cables_modules(w->cables) : NULL;
+    if (m != NULL)
+        tele_set_modules(w->tele, m);
 }
 
-static void read_cables(void *arg, struct par *par)
-{
-    struct wire_tele *w = arg;
-    (void)par;
-    w->cables.modules = tele_modules_read(w->cables.path, on_cable_line, w, &w->cables.e);
-}
-
-static void forget_cables(struct cable_read *c)
-{
-    tele_modules_free(c->modules);
-    free(c->path);
-    *c = (struct cable_read){0};
-}
-
-static void tell_if_old(const struct wire_tele *w)
-{
-    int64_t age = tele_modules_age(w->tele, w->cable_mtime);
-    if (age > TELE_MODULES_OLD_NS)
-        log_warning(
-            "cable-file-old",
-            "fabric=%s file=\"%s\" hours=%lld text=\"it is shown, but raises no alarm: nothing is known "
-            "of how modules and devices are now\"",
-            w->cfg->name, w->cables.path, (long long)(age / (3600 * MONO_S)));
-}
-
-// A file that cannot be read leaves what was known.
-static void cables_read(void *arg)
-{
-    struct wire_tele *w = arg;
-    struct cable_read *c = &w->cables;
-    char text[700];
-    if (c->modules == NULL) {
-        log_warning("cable-file-not-read", "fabric=%s text=\"%s\"", w->cfg->name,
-                    err_str(&c->e, text, sizeof(text)));
-    } else {
-        log_notice("cable-file", "fabric=%s file=\"%s\" modules=%u devices=%u lines_left_out=%u",
-                   w->cfg->name, c->path, tele_modules_num(c->modules), tele_devices_num(c->modules),
-                   c->lines);
-        w->cable_good = w->cable_mtime;
-        tell_if_old(w);
-        tele_set_modules(w->tele, c->modules);
-        c->modules = NULL;
-    }
-    forget_cables(c);
-}
-
-// Gone, or written by nobody any more: said once, since alarms end with it that nobody has mended.
-static void watch_age(struct wire_tele *w)
-{
-    if (w->cable_good == 0 || w->tele == NULL ||
-        tele_modules_age(w->tele, w->cable_good) <= TELE_MODULES_OLD_NS)
-        return;
-    w->cable_good = 0;
-    on_event(w, "cable-file-old", "warning", w->env.config->cable_file,
-             "not written for a day: nothing is known of modules and devices any more, and alarms of them "
-             "(L16, L17, L18) end");
-}
-
-// Reads the file again when it is another one, and nobody writes it just now.
 static void look_at_cables(struct wire_tele *w)
 {
-    const char *path = w->env.config->cable_file;
-    if (path[0] == 0 || w->cables.running)
-        return;
-    int64_t mtime = tele_modules_written(path);
-    if (mtime == w->cable_mtime || (w->cable_mtime != 0 && mtime >= 0 && wall_now_ns() - mtime < MONO_S))
-        return;
-    w->cable_mtime = mtime;
-    w->cables = (struct cable_read){
-        .job = {.work = read_cables, .done = cables_read, .arg = w}, .running = true, .path = xstrdup(path)};
-    pool_submit(w->env.pool, &w->cables.job);
+    cables_look(w->cables, wall_now_ns(), aging_now(w));
 }
 
-// What is played of modules and devices, where no file is given.
+// What is played of modules and devices, where no file is given: again each minute, lest it grows old.
 static void look_at_sensors(struct wire_tele *w)
 {
     const struct sim *s = w->api->sim;
-    if (s == NULL || w->env.config->cable_file[0] != 0)
+    if (s == NULL || w->cables != NULL)
         return;
-    int64_t now = mono_now().ns;
+    mono_t now = loop_now(w->env.loop);
     uint64_t sensed = sim_sensed(s);
-    if (sensed == 0 || (sensed == w->sensed && now - w->sensed_ns < 60 * MONO_S))
+    if (sensed == 0 || (sensed == w->sensed && mono_sub(now, w->sensed_at) < 60 * MONO_S))
         return;
     struct buf text = {0};
     sim_sensors_text(s, &text);
     w->sensed = sensed;
-    w->sensed_ns = now;
-    tele_set_modules(w->tele, tele_modules_parse(text.data, wall_now_ns(), NULL, NULL));
+    w->sensed_at = now;
+    tele_set_modules(w->tele, tele_modules_parse(text.data, aging_now(w), NULL, NULL));
     buf_done(&text);
 }
 
@@ -170,7 +99,6 @@ static void on_swept(void *arg)
 {
     struct wire_tele *w = arg;
     look_at_cables(w);
-    watch_age(w);
     look_at_sensors(w);
     if (w->swept != NULL)
         w->swept(w->swept_arg);
@@ -230,8 +158,8 @@ static void make_collector(struct wire_tele *w)
     struct tele_callbacks cb = {.arg = w, .event = on_event, .swept = on_swept};
     w->tele = tele_new(w->env.loop, w->engine, w->series, w->env.alarms, &o, &cb);
     w->api->tele = w->tele;
-    w->cable_mtime = 0;
     w->sensed = 0;
+    use_cables(w);
     look_at_cables(w);
 }
 
@@ -261,14 +189,12 @@ static void tried(void *arg)
     w->no_history[0] = 0;
     log_notice("history-on", "fabric=%s dir=\"%s\" series=%u", w->cfg->name, w->dir, w->report.series);
     take_history(w);
-    if (w->tele == NULL)
-        return;
-    pool_cancel(&w->cables.job);
-    forget_cables(&w->cables);
-    b->old = w->tele;
-    tele_fabric(b->old, NULL, NULL, NULL);
-    make_collector(w);
-    loop_timer_after(&b->timer, MONO_S);
+    if (w->tele != NULL) {
+        b->old = w->tele;
+        tele_fabric(b->old, NULL, NULL, NULL);
+        make_collector(w);
+        loop_timer_after(&b->timer, MONO_S);
+    }
     if (w->history != NULL)
         w->history(w->history_arg);
 }
@@ -298,6 +224,8 @@ struct wire_tele *wire_tele_new(const struct fab_env *env, const struct config_f
     w->cfg = c;
     w->api = api;
     snprintf(w->dir, sizeof(w->dir), "%s/telemetry/%.64s", env->config->state_dir, c->name);
+    w->cables = cables_new(env->pool, c->name, env->config->cable_file,
+                           &(struct cables_callbacks){.arg = w, .read = use_cables, .event = on_event});
     loop_timer_init(&w->again.timer, env->loop, "telemetry", again_due, w);
     struct err e = {0};
     w->series = try_history(w, &w->report, &e);
@@ -339,8 +267,6 @@ void wire_tele_close(struct wire_tele *w)
     if (w == NULL)
         return;
     w->api->tele = NULL;
-    pool_cancel(&w->cables.job);
-    forget_cables(&w->cables);
     tele_free(w->tele);
     tele_free(w->again.old);
     w->tele = w->again.old = NULL;
@@ -361,6 +287,7 @@ void wire_tele_free(struct wire_tele *w)
     w->api->no_history = NULL;
     w->api->series_dir = NULL;
     series_close(w->series);
+    cables_free(w->cables);
     free(w);
 }
 

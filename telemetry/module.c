@@ -379,8 +379,11 @@ static int read_one(struct module_reading *r, const char *path, struct err *e)
         return err_set(e, rc, path, "cannot be read (%s)", strerror(-rc));
     }
     r->taken_ns = tele_modules_written(path);
+    int64_t now = wall_now_ns();
     if (r->taken_ns < 0) // it was there a moment ago
         r->taken_ns = 0;
+    if (r->taken_ns > now) // of the future: it grows old from now on
+        r->taken_ns = now;
     if (b.len > 0 && strlen(b.data) != b.len)
         module_tell(r, "the file goes on behind a zero byte; that is left out");
     if (b.len > 0)
