@@ -303,7 +303,10 @@ static bool may_heal(int code)
 
 static void on_history(void *arg)
 {
-    on_snapshot(arg);
+    struct fab *f = arg;
+    if (f->env.history != NULL)
+        f->env.history(f->env.arg, f);
+    on_snapshot(f); // what is new has seen none
 }
 
 static void on_counters(void *arg)

@@ -19,6 +19,7 @@ struct fab_env { // borrowed, process lifetime
     struct api **api;                                                  // set later
     void (*swept)(void *arg, struct fab *f, const struct sm_sweep *s); // may be NULL
     void (*snapshot)(void *arg, struct fab *f);                        // may be NULL
+    void (*history)(void *arg, struct fab *f); // has begun after all; a snapshot follows; may be NULL
     void *arg;
 };
 

@@ -6,6 +6,7 @@
 //     config.c   option rows, defaults, what they mean to the parts
 //     fab.c      one managed fabric: transport, engine, manager; opened again when its port fails
 //     tele.c     a fabric's counters: history, collector
+//     cables.c   its cables, modules and devices: ibdiagnet's file
 //     watch.c    what goes wrong with it beside: the manager's findings and events as alarms, isolation
 //     dump.c     fabrics and tables in other programs' forms
 //     out.c      what goes to others: remote write, notifications
@@ -271,6 +272,12 @@ static void on_snapshot(void *arg, struct fab *f)
     out_snapshot(w->out, f);
 }
 
+static void on_history(void *arg, struct fab *f)
+{
+    struct weftd *w = arg;
+    out_history(w->out, f);
+}
+
 static struct fab_env fab_env(struct weftd *w)
 {
     return (struct fab_env){.loop = w->loop,
@@ -281,6 +288,7 @@ static struct fab_env fab_env(struct weftd *w)
                             .api = &w->api,
                             .swept = on_swept,
                             .snapshot = on_snapshot,
+                            .history = on_history,
                             .arg = w};
 }
 

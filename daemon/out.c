@@ -162,31 +162,35 @@ static int open_remotes(struct out *o, struct err *e)
     return rc;
 }
 
-// History may have begun since the start.
-static void open_late(struct out_fabric *x)
+static struct out_fabric *find(struct out *o, const struct fab *f)
 {
+    for (unsigned i = 0; o != NULL && i < o->num; i++)
+        if (o->fabric[i].fab == f)
+            return &o->fabric[i];
+    return NULL;
+}
+
+void out_history(struct out *o, struct fab *f)
+{
+    struct out_fabric *x = find(o, f);
     struct err e = {0};
-    if (x->rw != NULL || x->o->env.config->remote_write_url[0] == 0 || fab_api(x->fab)->series_dir == NULL)
+    if (x == NULL || x->rw != NULL || o->env.config->remote_write_url[0] == 0)
         return;
     if (open_remote(x, &e) != 0)
-        log_warning("remote-write-off", "fabric=%s text=\"%s\"", fab_api(x->fab)->name, e.text);
+        log_warning("remote-write-off", "fabric=%s text=\"%s\"", fab_api(f)->name, e.text);
     else
-        log_notice("remote-write-on", "fabric=%s", fab_api(x->fab)->name);
+        log_notice("remote-write-on", "fabric=%s", fab_api(f)->name);
 }
 
 void out_snapshot(struct out *o, struct fab *f)
 {
+    const struct out_fabric *x = find(o, f);
     const struct sm *sm = fab_sm(f);
     struct sm_blueprint b = {0};
-    for (unsigned i = 0; o != NULL && sm != NULL && i < o->num; i++) {
-        if (o->fabric[i].fab != f)
-            continue;
-        open_late(&o->fabric[i]);
-        if (o->fabric[i].rw == NULL)
-            continue;
-        sm_get_blueprint(sm, &b);
-        remote_write_names(o->fabric[i].rw, sm_fabric(sm), b.known);
-    }
+    if (x == NULL || x->rw == NULL || sm == NULL)
+        return;
+    sm_get_blueprint(sm, &b);
+    remote_write_names(x->rw, sm_fabric(sm), b.known);
 }
 
 // --- notifications ---

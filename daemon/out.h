@@ -17,6 +17,7 @@ struct out *out_new(const struct fab_env *env, struct fab *const *fab, unsigned 
 void out_free(struct out *o);                 // before the fabrics; NULL is fine
 struct notifier *out_notifier(struct out *o); // NULL: nobody is notified
 // The functions that follow take NULL too.
+void out_history(struct out *o, struct fab *f);  // of the fabric has begun after all; NULL is fine
 void out_snapshot(struct out *o, struct fab *f); // a new generation, or another blueprint
 void out_alarm_event(struct out *o, const char *kind);
 void out_alarm_change(struct out *o, const struct alarm_change *c);

@@ -16,7 +16,8 @@ struct wire_tele *wire_tele_new(const struct fab_env *env, const struct config_f
 void wire_tele_free(struct wire_tele *w);
 // fn after each sweep, when everything is fed.
 void wire_tele_on_swept(struct wire_tele *w, void (*fn)(void *arg), void *arg);
-// fn when history has begun after all: there is another collector, which waits for its first snapshot.
+// fn when history has begun after all: once. The collector, if there is one, is another one then, and waits
+// for its first snapshot.
 void wire_tele_on_history(struct wire_tele *w, void (*fn)(void *arg), void *arg);
 // The port is open.
 void wire_tele_open(struct wire_tele *w, struct mad_engine *e);

@@ -265,6 +265,7 @@ def test_a_file_in_the_place_of_history(tmp_path):
         now = d.get(f"/fabrics/default/counters?node={a_port(d)}")["items"][0]["value"]["xmit_data"]
         assert abs(history(d, a_port(d))[-1]["value"] - now) < 10_000_000
         wait_for(lambda: r.bodies, "samples are sent")
+        assert d.log.read_text().count(" remote-write-on ") == 1
         assert d.stop() == 0
         kept = outlib.dump(store(d))
         assert any(k[0] == guid and k[1] == str(number) for k in kept), sorted(kept)[:3]
