@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ibdiagnet has seen of modules and devices, from its files to the screen: weft health, weft counters, alarms, the API, /metrics."""
+import datetime
 import json
 import os
 import time
@@ -136,6 +137,24 @@ def test_nobody_writes_it_any_more(tmp_path):
         wait_for(lambda: not [1 for x in d.get("/alarms")["items"] if x["id"] == a["id"] and x["active"]], "it is over", 120)
 
 
+def test_written_in_the_future(tmp_path):
+    """It is read all the same, and said once; it counts as written when it was read."""
+    args = ("--set", "telemetry.interval=1s", "--set", f"telemetry.cable_file={tmp_path}")
+    with Daemon(simulate="rail-64", args=args) as d:
+        d.up()
+        f = Files(str(tmp_path))
+        f.guid = {n["name"]: n["guid"] for n in js(d.weft("node", "-o", "json"))}
+        f.write(-3600)
+        state = lambda: [x for x in d.get("/fabrics/default/devices?all=1")["items"] if x["sampled_at"]]
+        first = wait_for(state, "a reading")[0]["sampled_at"]
+        assert first <= datetime.datetime.now(datetime.timezone.utc).isoformat()
+        f.fan = 0
+        f.write(-3700)
+        wait_for(lambda: "L18" in {k[0] for k, a in alarms(d).items() if a["active"]}, "the next one is read too")
+        event, = [e for e in d.get("/events?limit=1000")["items"] if e["kind"] == "cable-file-ahead"]
+        assert event["severity"] == "warning" and "in the future" in event["text"]
+
+
 def test_played(tmp_path):
     """A simulated fabric measures what it is told to, without a file."""
     with Daemon(simulate="rail-64", args=("--set", "telemetry.interval=1s")) as d:
@@ -156,3 +175,16 @@ def test_played(tmp_path):
         wait_for(lambda: not any(x["active"] for k, x in alarms(d).items() if k[0] == "L18"), "it is well again")
         r = d.weft("sim", "device", SPINE, "--fans", "9")
         assert r.rc == 2 and "failed_fans" in r.err, r
+
+
+def test_played_in_virtual_time():
+    """Its readings are of its own time, days ahead of ours: they do not grow old."""
+    hourly = [x for name in ("interval", "errors_interval", "detail_interval") for x in ("--set", f"telemetry.{name}=1h")]
+    with Daemon(simulate="rail-64", args=("--set", "sim.time=virtual", *hourly)) as d:
+        wait_for(lambda: d.weft("node").rc == 0 and d.get("/status")["fabrics"], "the fabric")
+        wait_for(lambda: d.weft("sim", "device", SPINE).rc == 0, "a device to measure")
+        later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=2)
+        read = lambda: [x for x in d.get("/fabrics/default/devices?all=1")["items"] if x["name"] == SPINE and x["sampled_at"]]
+        x, = wait_for(lambda: [x for x in read() if x["sampled_at"] > later.isoformat()], "two days", 120)
+        assert not x["old"] and x["celsius"] == 50, x
+        assert not [e for e in d.get("/events?limit=1000")["items"] if e["kind"] == "cable-file-old"]
