@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about history. What is asked is checked and bounded on the loop; a worker opens the files, reads,
-// and writes the answer's text (history_read.c). Three forms: values of ports; aggregates over the ports of
-// switches, by rail, scalable unit, tier or switch; the ports that stood out.
+// Questions about history. What is asked is checked and bounded on the loop, and ports are chosen there, a
+// slice a turn; a worker opens the files, reads, and writes the answer's text (history_read.c). Three forms:
+// values of ports; aggregates over the ports of switches, by rail, scalable unit, tier or switch; the ports
+// that stood out.
 //
 // A rate at a time is that since the sample before it. Samples that are missing leave a gap, over which the
 // next rate goes.
