@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/tele.h"
+#include "api/facts.h"
 #include "lib/guid.h"
 #include "lib/when.h"
 #include "lib/word.h"
@@ -243,8 +243,12 @@ static bool named(const void *row, const void *end, const char *word)
            has_code(x, word);
 }
 
-static const struct sieve_rows alarm_sieve = {
-    .row = &schema_alarm, .end = &schema_place, .end_first = true, .named = named};
+static const struct sieve_rows alarm_sieve = {.row = &schema_alarm,
+                                              .end = &schema_facts,
+                                              .end_first = PLACE_NUM,
+                                              .since = "since",
+                                              .named = named,
+                                              .part = facts_part};
 
 // Words that mean an alarm, not where it is; also the code of a finding that is none now.
 static bool is_alarm_word(const char *word)
@@ -261,12 +265,18 @@ static bool is_alarm_word(const char *word)
 static bool by_ends(struct api *a, struct sieve *s, const struct alarm_row *row, const struct alarm *x,
                     bool *ret_any)
 {
-    struct place_space end;
+    struct facts_space end;
+    struct tele_view w;
+    struct view *v = view_named(a, x->fabric);
+    bool counted = v != NULL && tele_view_at(a, v, &w);
     for (int i = 0; i < 2; i++) {
         if (x->node_guid[i] == 0)
             continue;
         *ret_any = true;
-        place_fill(a, x->fabric, x->node_guid[i], x->port[i], &end);
+        facts_fill(a, x->fabric, counted ? &w : NULL, x->node_guid[i], x->port[i],
+                   sieve_parts(s) & ~(unsigned)FACTS_ALARM, &end);
+        end.row.alarm = (int64_t)x->id; // itself
+        end.row.alarm_rule = x->rule->id;
         if (sieve_has_end(s, row, &end.row))
             return true;
     }

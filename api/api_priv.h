@@ -263,6 +263,7 @@ void list_end(struct list *l, const char *next, int64_t total, int64_t generatio
 // --- view.c ---
 // The view of the request's fabric with a snapshot, or NULL and an answer (503: nothing discovered yet).
 struct view *view_of(struct request *r);
+struct view *view_named(struct api *a, const char *fabric);    // NULL: there is none
 const struct fabric *view_fabric(struct view *v);              // refreshed; NULL when there is none
 const struct fabric_tables *view_tables(const struct view *v); // NULL offline
 const uint32_t *view_order(struct view *v);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/tele.h"
+#include "api/facts.h"
 #include "lib/guid.h"
 #include "lib/xalloc.h"
 
@@ -490,7 +490,7 @@ void get_congestion(struct request *r)
     struct tele_view w;
     struct sieve *focus;
     static const struct sieve_rows rows = {
-        .row = &schema_root, .end = &schema_place, .named = place_is_named};
+        .row = &schema_root, .end = &schema_facts, .named = place_is_named, .part = facts_part};
     if (!tele_view_of(r, &w) || !query_focus_of(r, &rows, NULL, &focus))
         return;
     struct question *k = xcalloc(1, sizeof(*k));

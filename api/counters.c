@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/counters.h"
-#include "api/tele.h"
+#include "api/facts.h"
 #include "lib/xalloc.h"
 #include "telemetry/module.h"
 
@@ -82,10 +82,10 @@ static const struct field rate_fields[] = {
 #include "telemetry/counters.def"
     {0},
 };
-static const struct schema schema_rates = {.name = "counter_rates",
-                                           "Of the last two readings, a second; null where there are not two",
-                                           sizeof(struct rates),
-                                           rate_fields};
+const struct schema schema_rates = {.name = "counter_rates",
+                                    "Of the last two readings, a second; null where there are not two",
+                                    sizeof(struct rates),
+                                    rate_fields};
 
 struct lane_row {
     int64_t lane;
@@ -300,14 +300,21 @@ double counters_error_rate(const struct tele_table *t, uint32_t slot)
     return any ? sum : (double)NAN;
 }
 
+void counters_rates(const struct tele_table *t, uint32_t slot, double ret[TELE_COUNTERS])
+{
+    for (unsigned c = 0; c < TELE_COUNTERS; c++) {
+        double rate = tele_rate(t, slot, c);
+        ret[c] = tele_rows[c].unit == TELE_WORDS ? 4 * rate : rate;
+    }
+}
+
 static void fill_values(const struct tele_table *t, uint32_t slot, struct row_space *s)
 {
     for (unsigned c = 0; c < TELE_COUNTERS; c++) {
         uint64_t v = tele_shown(c, tele_value(t, slot, c));
-        double rate = tele_rate(t, slot, c);
         s->value.v[c] = t->have[slot] >> c & 1 ? (int64_t)(v & INT64_MAX) : NO_INT;
-        s->rate.v[c] = tele_rows[c].unit == TELE_WORDS ? 4 * rate : rate;
     }
+    counters_rates(t, slot, s->rate.v);
 }
 
 static void fill_health(struct tele_view *w, uint32_t slot, struct counters_row *row, struct row_space *s)
@@ -411,7 +418,6 @@ struct filter {
     struct sieve *focus;
 };
 
-// What is beside the numbers: of the port alone.
 // A port that its node has not is no port without counters.
 static int check_port(const struct tele_view *w, const char *text, const struct filter *f, struct err *e)
 {
@@ -425,7 +431,7 @@ static int check_port(const struct tele_view *w, const char *text, const struct 
 static bool take_filter(struct request *r, struct tele_view *w, struct filter *f)
 {
     static const struct sieve_rows rows = {
-        .row = &schema_counters, .end = &schema_place, .named = place_is_named};
+        .row = &schema_counters, .end = &schema_facts, .named = place_is_named, .part = facts_part};
     const char *node = query_str(r, "node");
     struct err e = {0};
     *f = (struct filter){.port = -1};

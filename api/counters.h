@@ -17,5 +17,9 @@ extern const char *const unread_names[], *const health_names[]; // as the enums 
 int64_t counters_errors(const struct tele_table *t, uint32_t slot);
 uint64_t counters_of_errors(void); // bit c: counter c is one of them
 double counters_error_rate(const struct tele_table *t, uint32_t slot);
+// All counters a second, as they are shown: in bytes where they count words. NAN: not known.
+void counters_rates(const struct tele_table *t, uint32_t slot, double ret[TELE_COUNTERS]);
+struct schema;
+extern const struct schema schema_rates; // of such
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "api/counters.h"
-#include "api/tele.h"
+#include "api/facts.h"
 #include "lib/xalloc.h"
 #include "telemetry/module.h"
 
@@ -337,8 +337,12 @@ void get_health(struct request *r)
     struct tele_view w;
     struct sieve *focus;
     uint64_t skip;
-    static const struct sieve_rows rows = {
-        .row = &schema_health, .end = &schema_place, .end_first = true, .named = named};
+    static const struct sieve_rows rows = {.row = &schema_health,
+                                           .end = &schema_facts,
+                                           .end_first = PLACE_NUM,
+                                           .since = "since",
+                                           .named = named,
+                                           .part = facts_part};
 
     if (!tele_view_of(r, &w) || !cursor_number(r, &skip) || !query_focus_of(r, &rows, NULL, &focus))
         return;

@@ -11,24 +11,7 @@
 #include "lib/called.h"
 #include "lib/guid.h"
 
-#define ROW(f) offsetof(struct place_row, f)
-static const struct field place_fields[] = {
-    {.name = "guid", .type = FIELD_GUID, .at = ROW(guid), ""},
-    {.name = "name", .type = FIELD_STR, .at = ROW(name), ""},
-    {.name = "node", .type = FIELD_STR, .at = ROW(name), ""},
-    {.name = "port", .type = FIELD_INT, .at = ROW(port), ""},
-    {.name = "place", .type = FIELD_STR, .at = ROW(place), ""},
-    {.name = "element", .type = FIELD_STR, .at = ROW(element), ""},
-    {.name = "type", .type = FIELD_STR, .at = ROW(type), "", .name_of = node_type_names},
-    {.name = "role", .type = FIELD_STR, .at = ROW(role), "", .name_of = node_role_names},
-    {.name = "kind", .type = FIELD_STR, .at = ROW(kind), "", .name_of = link_kinds},
-    {.name = "rail", .type = FIELD_INT, .at = ROW(rail), ""},
-    {.name = "su", .type = FIELD_INT, .at = ROW(su), ""},
-    {.name = "tier", .type = FIELD_INT, .at = ROW(tier), ""},
-    {.name = "plane", .type = FIELD_INT, .at = ROW(plane), ""},
-    {.name = "host", .type = FIELD_INT, .at = ROW(host), ""},
-    {0},
-};
+static const struct field place_fields[] = {PLACE_FIELDS, {0}};
 const struct schema schema_place = {.name = "place", "", sizeof(struct place_row), place_fields};
 
 // --- names ---
@@ -157,24 +140,20 @@ static void fill_node(const struct fabric *f, const struct node *n, struct place
 static const struct fabric *fabric_of(struct api *a, const char *name, uint64_t guid, const struct node **ret)
 {
     struct sm_blueprint b = {0};
-    for (unsigned i = 0; i < a->c.num_fabrics; i++) {
-        if (strcmp(a->c.fabric[i]->name, name) != 0)
-            continue;
-        const struct fabric *f = view_fabric(&a->view[i]);
-        if (f != NULL && (*ret = fabric_by_guid(f, guid)) != NULL)
-            return f;
-        if (a->view[i].src->sm != NULL)
-            sm_get_blueprint(a->view[i].src->sm, &b);
-        if (b.known != NULL && (*ret = fabric_by_guid(b.known, guid)) != NULL)
-            return b.known;
-    }
-    return NULL;
+    struct view *v = view_named(a, name);
+    const struct fabric *f = v != NULL ? view_fabric(v) : NULL;
+    if (f != NULL && (*ret = fabric_by_guid(f, guid)) != NULL)
+        return f;
+    if (v != NULL && v->src->sm != NULL)
+        sm_get_blueprint(v->src->sm, &b);
+    return b.known != NULL && (*ret = fabric_by_guid(b.known, guid)) != NULL ? b.known : NULL;
 }
 
 void place_fill(struct api *a, const char *fabric, uint64_t node_guid, unsigned port, struct place_space *s)
 {
     const struct node *n = NULL;
-    s->row = (struct place_row){.guid = node_guid,
+    s->row = (struct place_row){.fabric = fabric,
+                                .guid = node_guid,
                                 .name = "",
                                 .place = s->place,
                                 .element = s->element,

@@ -2,6 +2,7 @@
 // Nodes, ports and links of a snapshot. All lists go by (NodeGUID, port number); a cursor is the last pair
 // given ("<guid>" or "<guid>.<port>", hexadecimal).
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,8 @@
 
 #include "api/adaptive.h"
 #include "api/api_priv.h"
-#include "api/tele.h"
+#include "api/facts.h"
+#include "lib/called.h"
 #include "lib/xalloc.h"
 
 // --- rows ---
@@ -44,7 +46,7 @@ struct port_row {
     const struct end_row *peer;
 };
 #define PORT(f) offsetof(struct port_row, f)
-static const char *const port_states[] = {"nop", "down", "init", "armed", "active", NULL};
+const char *const port_states[] = {"nop", "down", "init", "armed", "active", NULL};
 static const char *const phys_states[] = {"sleep",   "polling",        "disabled", "training",
                                           "link-up", "error-recovery", "test",     NULL};
 static const struct field port_fields[] = {
@@ -315,6 +317,66 @@ static bool parse_cursor(struct request *r, bool with_port, struct position *ret
 }
 
 // What all three lists are walked by, a slice a turn: a snapshot that stays while others come.
+// What a focus asks, with the counters of the fabric as they are in this turn of the loop.
+struct asking {
+    struct api *a;
+    const char *fabric;
+    struct sieve *focus; // NULL: all are wanted
+    struct tele_view w;
+    bool counted;
+};
+
+static bool node_named(const void *row, const void *end, const char *word)
+{
+    const struct node_row *n = row;
+    struct called x = {n->guid, n->name, -1, n->rail};
+    return end != NULL ? place_named(end, word) : called_node(&x, word);
+}
+
+static const struct sieve_rows node_sieve = {.row = &schema_node,
+                                             .end = &schema_facts,
+                                             .named = node_named,
+                                             .part = facts_part},
+                               // What a focus calls so is meant: guid is the node's, speed is in Gb/s.
+    port_sieve = {.row = &schema_port,
+                  .end = &schema_facts,
+                  .end_first = UINT_MAX,
+                  .named = place_is_named,
+                  .part = facts_part},
+                               link_sieve = {.row = &schema_link,
+                                             .end = &schema_facts,
+                                             .end_first = PLACE_NUM,
+                                             .named = place_is_named,
+                                             .part = facts_part};
+
+static void asking_begin(struct asking *k, struct request *r, struct view *v, struct sieve *focus)
+{
+    *k = (struct asking){.a = r->api, .fabric = v->src->name, .focus = focus};
+    k->counted = focus != NULL && sieve_parts(focus) != 0 && tele_view_at(r->api, v, &k->w);
+}
+
+static void asking_end(struct asking *k)
+{
+    if (k->counted)
+        tele_view_done(&k->w);
+}
+
+static bool port_wanted(struct asking *k, const void *row, const struct fabric *f, const struct port *p)
+{
+    return facts_wanted(k->a, k->fabric, k->counted ? &k->w : NULL, k->focus, row,
+                        fabric_node(f, p->node)->guid, p->num);
+}
+
+// By one of its ports, or by itself.
+static bool node_wanted(struct asking *k, const void *row, const struct fabric *f, const struct node *n)
+{
+    unsigned num = n->num_ports + (n->type == NODE_SWITCH ? 1u : 0u);
+    bool hit = sieve_has(k->focus, row);
+    for (unsigned i = 0; i < num && !hit; i++)
+        hit = port_wanted(k, row, f, &f->port[n->first_port + i]);
+    return hit;
+}
+
 struct walk {
     struct slices s;
     struct view *v;
@@ -329,6 +391,7 @@ struct walk {
     uint32_t looked;
     bool more;
     int64_t total; // NO_INT: not known
+    struct asking ask;
 };
 
 static void walk_init(struct walk *w, struct request *r, struct view *v, const struct schema *schema)
@@ -383,21 +446,21 @@ static bool node_passes(const struct fabric *f, const struct node *n, const stru
            (w->name == NULL || strcasestr(fabric_desc(f, n), w->name) != NULL);
 }
 
-static bool nodes_step(struct slices *s)
+// False: the slice is over.
+static bool walk_nodes(struct node_walk *k)
 {
-    struct node_walk *k = (struct node_walk *)s;
     struct walk *w = &k->w;
     struct node_row row;
 
     for (; w->i < w->end && !(w->more && k->all); w->i++) {
         const struct node *n = &w->f->node[w->order[w->i]];
-        if (slice_over(s))
+        if (slice_over(&w->s))
             return false;
         if (!k->all && !node_passes(w->f, n, &k->want))
             continue;
         fill_node(w->f, n, &row);
         row.adaptive = adaptive_state(w->v->src->sm, n);
-        if (!sieve_has(w->focus, &row))
+        if (!node_wanted(&w->ask, &row, w->f, n))
             continue;
         w->total++;
         if (w->after.given && n->guid <= w->after.guid)
@@ -408,6 +471,18 @@ static bool nodes_step(struct slices *s)
         list_item(&w->l, &row);
         w->last.guid = n->guid;
     }
+    return true;
+}
+
+static bool nodes_step(struct slices *s)
+{
+    struct node_walk *k = (struct node_walk *)s;
+    struct walk *w = &k->w;
+    asking_begin(&w->ask, s->r, w->v, w->focus);
+    bool all = walk_nodes(k);
+    asking_end(&w->ask);
+    if (!all)
+        return false;
     if (k->all)
         w->total = w->f->num_nodes;
     end_at(w, false);
@@ -421,7 +496,7 @@ void get_nodes(struct request *r)
     struct sieve *focus;
     struct position after;
 
-    if (v == NULL || !parse_cursor(r, false, &after) || !query_focus(r, &schema_node, "name guid", &focus))
+    if (v == NULL || !parse_cursor(r, false, &after) || !query_focus_of(r, &node_sieve, NULL, &focus))
         return;
     struct node_walk *k = xcalloc(1, sizeof(*k));
     walk_init(&k->w, r, v, &schema_node);
@@ -502,7 +577,7 @@ static bool put_port(struct walk *w, const struct port *p)
     if (walk_full(w, p))
         return false;
     fill_port(w->f, p, &row, &space);
-    if (sieve_has(w->focus, &row))
+    if (port_wanted(&w->ask, &row, w->f, p))
         list_item(&w->l, &row);
     return true;
 }
@@ -510,7 +585,10 @@ static bool put_port(struct walk *w, const struct port *p)
 static bool walk_step(struct slices *s)
 {
     struct walk *w = (struct walk *)s;
-    if (!walk_ports(w))
+    asking_begin(&w->ask, s->r, w->v, w->focus);
+    bool all = walk_ports(w);
+    asking_end(&w->ask);
+    if (!all)
         return false;
     end_at(w, true);
     return true;
@@ -532,7 +610,7 @@ void get_ports(struct request *r)
         answer_unresolved(r, "node", rc, &e);
         return;
     }
-    if (!query_focus(r, &schema_port, "node_name node_guid", &focus))
+    if (!query_focus_of(r, &port_sieve, NULL, &focus))
         return;
     struct walk *w = xcalloc(1, sizeof(*w));
     walk_init(w, r, v, &schema_port);
@@ -598,7 +676,7 @@ static bool put_link(struct walk *w, const struct port *p)
         return false;
     uint8_t state = p->a.state < q->a.state ? p->a.state : q->a.state;
     fill_link(w->f, p, q, state <= PORT_ACTIVE ? (enum port_state)state : PORT_STATE_NOP, &row, &space);
-    if (sieve_has(w->focus, &row))
+    if (port_wanted(&w->ask, &row, w->f, p) || port_wanted(&w->ask, &row, w->f, q))
         list_item(&w->l, &row);
     return true;
 }
@@ -619,6 +697,7 @@ struct away {
     const struct fabric *f, *known; // references
     struct list l;
     struct sieve *focus;
+    struct asking ask;
     uint64_t i; // port of known
 };
 
@@ -631,7 +710,7 @@ static void put_away(struct away *w, const struct port *p)
     if (q == NULL || !is_a_end(b, p, q) || has_cable(w->f, b, p))
         return;
     fill_link(b, p, q, PORT_DOWN, &row, &space);
-    if (sieve_has(w->focus, &row))
+    if (port_wanted(&w->ask, &row, b, p) || port_wanted(&w->ask, &row, b, q))
         list_item(&w->l, &row);
 }
 
@@ -640,11 +719,12 @@ static bool away_step(struct slices *s)
     struct away *w = (struct away *)s;
     char next[24];
     uint64_t n = w->known != NULL ? w->known->num_ports : 0;
-    for (; w->i < n && !list_full(&w->l); w->i++) {
-        if (slice_over(s))
-            return false;
+    asking_begin(&w->ask, s->r, w->v, w->focus);
+    for (; w->i < n && !list_full(&w->l) && !slice_over(s); w->i++)
         put_away(w, &w->known->port[w->i]);
-    }
+    asking_end(&w->ask);
+    if (w->i < n && !list_full(&w->l))
+        return false;
     list_end(&w->l, w->i < n ? number_text(w->i, next) : NULL, NO_INT, (int64_t)w->f->generation,
              view_sampled(s->r->api, w->v));
     return true;
@@ -665,7 +745,7 @@ static void get_away(struct request *r, struct view *v)
     struct sm_blueprint b = {0};
     struct sieve *focus;
     uint64_t i;
-    if (!cursor_number(r, &i) || !query_focus(r, &schema_link, "a.name z.name a.guid z.guid", &focus))
+    if (!cursor_number(r, &i) || !query_focus_of(r, &link_sieve, NULL, &focus))
         return;
     if (v->src->sm != NULL)
         sm_get_blueprint(v->src->sm, &b);
@@ -691,8 +771,7 @@ void get_links(struct request *r)
         get_away(r, v);
         return;
     }
-    if (v == NULL || !parse_cursor(r, true, &after) ||
-        !query_focus(r, &schema_link, "a.name z.name a.guid z.guid", &focus))
+    if (v == NULL || !parse_cursor(r, true, &after) || !query_focus_of(r, &link_sieve, NULL, &focus))
         return;
     struct walk *w = xcalloc(1, sizeof(*w));
     walk_init(w, r, v, &schema_link);

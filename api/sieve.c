@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rows of a list are wanted: the focus language (lib/focus.h) on rows of a schema. Fields are called as
-// in the JSON; of an object within "object.field".
+// in the JSON; of an object within "object.field". Times are compared with how long ago they are.
 #include "api/sieve.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,9 @@ struct sieve {
     struct focus *focus;
     struct sieve_rows rows;
     struct column *col;
-    unsigned num;
-    char text[40]; // of the value asked last
+    unsigned num, parts;
+    int64_t now_ns; // since 1970
+    char text[40];  // of the value asked last
 };
 
 static bool has_column(const struct sieve *s, const char *name)
@@ -36,9 +38,8 @@ static bool has_column(const struct sieve *s, const char *name)
     return false;
 }
 
-static void add(struct sieve *s, const struct field *outer, const struct field *f, bool of_end)
+static void add(struct sieve *s, char *name, const struct field *outer, const struct field *f, bool of_end)
 {
-    char *name = outer ? xasprintf("%s.%s", outer->name, f->name) : xstrdup(f->name);
     if (has_column(s, name)) {
         free(name);
         return;
@@ -52,14 +53,20 @@ static bool has_value(const struct field *f)
     return f->type != FIELD_OBJ && f->type != FIELD_LIST && f->type != FIELD_STRINGS && f->type != FIELD_RAW;
 }
 
-static void add_all(struct sieve *s, const struct schema *schema, bool of_end)
+// Fields first to last (not included).
+static void add_some(struct sieve *s, const struct schema *schema, unsigned first, unsigned last, bool of_end)
 {
-    for (const struct field *f = schema != NULL ? schema->field : NULL; f && f->name; f++) {
+    unsigned i = 0;
+    for (const struct field *f = schema != NULL ? schema->field : NULL; f && f->name && i < last; f++, i++) {
+        if (i < first)
+            continue;
         if (has_value(f))
-            add(s, NULL, f, of_end);
+            add(s, xstrdup(f->name), NULL, f, of_end);
+        if (has_value(f) && !of_end && s->rows.since != NULL && strcmp(f->name, s->rows.since) == 0)
+            add(s, xstrdup("age"), NULL, f, of_end);
         for (const struct field *g = f->type == FIELD_OBJ ? f->sub->field : NULL; g && g->name; g++)
             if (has_value(g))
-                add(s, f, g, of_end);
+                add(s, xasprintf("%s.%s", f->name, g->name), f, g, of_end);
     }
 }
 
@@ -99,6 +106,8 @@ static void about(const void *arg, unsigned i, struct focus_about *ret)
         ret->holds = is_share(f->name) ? FOCUS_SHARE : FOCUS_NUMBER;
     else if (f->type == FIELD_STR)
         ret->words = f->name_of;
+    else if (f->type == FIELD_TIME)
+        ret->holds = FOCUS_SPAN;
     if (strcmp(f->name, "tier") == 0 && f->type == FIELD_INT)
         ret->words = tiers;
     if (strcmp(f->name, "rule") == 0 || strcmp(f->name, "alarm_rule") == 0)
@@ -111,13 +120,24 @@ struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, stru
     struct focus_fields fields = {
         .name = name_of, .arg = s, .names = rows->names != NULL ? rows->names : "", .about = about};
     s->rows = *rows;
-    add_all(s, rows->end_first ? rows->end : rows->row, rows->end_first);
-    add_all(s, rows->end_first ? rows->row : rows->end, !rows->end_first);
+    s->now_ns = wall_now_ns();
+    add_some(s, rows->end, 0, rows->end_first, true);
+    add_some(s, rows->row, 0, UINT_MAX, false);
+    add_some(s, rows->end, rows->end_first, UINT_MAX, true);
     s->focus = focus_new(text, &fields, e);
-    if (s->focus != NULL)
-        return s;
-    sieve_free(s);
-    return NULL;
+    if (s->focus == NULL) {
+        sieve_free(s);
+        return NULL;
+    }
+    for (unsigned i = 0; i < s->num && rows->part != NULL; i++)
+        if (s->col[i].of_end && focus_asks(s->focus, i))
+            s->parts |= rows->part(s->col[i].outer, s->col[i].field);
+    return s;
+}
+
+unsigned sieve_parts(const struct sieve *s)
+{
+    return s->parts;
 }
 
 struct sieve *sieve_new(const char *text, const struct schema *schema, const char *names, struct err *e)
@@ -167,7 +187,11 @@ static void value_in(struct sieve *s, const struct field *f, const void *p, stru
         ret->text = AT(p, f, uint64_t) != 0 ? guid_str(AT(p, f, uint64_t), s->text) : NULL;
         return;
     case FIELD_TIME:
-        ret->text = AT(p, f, int64_t) != 0 ? wall_format(AT(p, f, int64_t), s->text, sizeof(s->text)) : NULL;
+        if (AT(p, f, int64_t) == 0)
+            return;
+        ret->text = wall_format(AT(p, f, int64_t), s->text, sizeof(s->text));
+        ret->is_number = true;
+        ret->number = (double)(s->now_ns - AT(p, f, int64_t)) / 1e9;
         return;
     case FIELD_RAW:
     case FIELD_OBJ:

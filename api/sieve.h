@@ -15,9 +15,11 @@ struct sieve_rows {           // what the rows are
     // What is known of an end beside that; NULL: rows have none. A row with several is wanted if it is by
     // one.
     const struct schema *end;
-    bool end_first;    // a field that both have is the end's
-    const char *names; // fields that a bare name is compared with, unless:
+    unsigned end_first; // of these first fields of an end those are meant that a row has too
+    const char *since;  // a row's time that "age" counts from; NULL: it is no word of rows
+    const char *names;  // fields that a bare name is compared with, unless:
     bool (*named)(const void *row, const void *end, const char *word); // whether it is what a bare name means
+    unsigned (*part)(const struct field *outer, const struct field *f); // which part of an end a field is in
 };
 
 // names: fields that a bare name is compared with. NULL and *e: not understood.
@@ -27,5 +29,6 @@ void sieve_free(struct sieve *s);                                               
 bool sieve_has(struct sieve *s, const void *row); // NULL: all are wanted
 bool sieve_has_end(struct sieve *s, const void *row, const void *end);
 const char *sieve_bare(const struct sieve *s, unsigned i); // the bare names in it; NULL behind the last
+unsigned sieve_parts(const struct sieve *s);               // of an end, that are asked for
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "api/tele.h"
+#include "api/facts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -365,19 +365,6 @@ bool query_span(struct request *r, const char *name, int64_t def_ms, int64_t *re
     return false;
 }
 
-bool query_focus(struct request *r, const struct schema *s, const char *names, struct sieve **ret)
-{
-    const char *text = query_str(r, "focus");
-    struct err e = {0};
-    *ret = NULL;
-    if (text == NULL)
-        return true;
-    *ret = sieve_new(text, s, names, &e);
-    if (*ret == NULL)
-        answer_problem(r, 400, "%s: %s", e.where, e.text);
-    return *ret != NULL;
-}
-
 #define WORDS_MAX 16 // that are looked up
 
 // A word that names nothing would seem to say that nothing is wrong.
@@ -420,21 +407,16 @@ static const struct schema schema_port_of = {
 bool query_port_focus(struct request *r, struct sieve **ret)
 {
     static const struct sieve_rows rows = {
-        .row = &schema_port_of, .end = &schema_place, .named = place_is_named};
+        .row = &schema_port_of, .end = &schema_facts, .named = place_is_named, .part = facts_part};
     return query_focus_of(r, &rows, NULL, ret);
 }
 
-bool tele_end_wanted(const struct tele_view *w, struct sieve *focus, const void *row, uint64_t guid,
-                     unsigned port)
+bool tele_end_wanted(struct tele_view *w, struct sieve *focus, const void *row, uint64_t guid, unsigned port)
 {
-    struct place_space end;
-    if (focus == NULL)
-        return true;
-    place_fill(w->api, w->v->src->name, guid, port, &end);
-    return sieve_has_end(focus, row, &end.row);
+    return facts_wanted(w->api, w->v->src->name, w, focus, row, guid, port);
 }
 
-bool tele_focus_has(const struct tele_view *w, struct sieve *focus, uint32_t slot)
+bool tele_focus_has(struct tele_view *w, struct sieve *focus, uint32_t slot)
 {
     struct spot spot;
     spot_fill(w, slot, &spot);

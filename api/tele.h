@@ -85,7 +85,7 @@ void spot_fill(const struct tele_view *w, uint32_t slot,
     {                                                                                                        \
         .name = "peer", .type = FIELD_OBJ, .at = SPOT(peer), "the other end", &schema_peer, .null = true     \
     }
-extern const char *const link_kinds[];
+extern const char *const link_kinds[], *const port_states[];
 
 #define PLACE_TEXT 300
 // "leaf-r3-04/44"; a GUID where there is no name.
@@ -108,21 +108,41 @@ const char *counter_nearest(const char *name); // NULL
 bool query_when(struct request *r, const char *name, int64_t def_ms, int64_t *ret_ms);
 // A duration: "10s", "5m", "1h" or seconds. Absent: def. False with an answer.
 bool query_span(struct request *r, const char *name, int64_t def_ms, int64_t *ret_ms);
-// From focus=: *ret NULL when it is absent. False with an answer.
-bool query_focus(struct request *r, const struct schema *s, const char *names, struct sieve **ret);
-// The same; a bare name that names nothing is refused, unless other() knows it (NULL is fine).
+// From focus=: *ret NULL when it is absent. False with an answer. A bare name that names nothing is refused,
+// unless other() knows it (NULL is fine).
 bool query_focus_of(struct request *r, const struct sieve_rows *rows, bool (*other)(const char *word),
                     struct sieve **ret);
 // The same of ports, by what is known of them without their counters; focus of such a one.
 bool query_port_focus(struct request *r, struct sieve **ret);
-bool tele_focus_has(const struct tele_view *w, struct sieve *focus, uint32_t slot);
+bool tele_focus_has(struct tele_view *w, struct sieve *focus, uint32_t slot);
 
 // --- place.c ---
-struct place_row { // what a focus knows of a port, or of a node (port 0)
+struct place_row { // what a focus knows of a port, or of a node (port 0), that stays from sweep to sweep
     uint64_t guid;
-    const char *name, *place, *element, *type, *role, *kind;
+    const char *fabric, *name, *place, *element, *type, *role, *kind;
     int64_t port, rail, su, tier, plane, host;
 };
+// Fields of a struct that begins with one.
+#define PLACE(f) offsetof(struct place_row, f)
+#define PLACE_FIELDS                                                                                         \
+    {.name = "fabric", .type = FIELD_STR, .at = PLACE(fabric), ""},                                          \
+        {.name = "guid", .type = FIELD_GUID, .at = PLACE(guid), ""},                                         \
+        {.name = "name", .type = FIELD_STR, .at = PLACE(name), ""},                                          \
+        {.name = "node", .type = FIELD_STR, .at = PLACE(name), ""},                                          \
+        {.name = "port", .type = FIELD_INT, .at = PLACE(port), ""},                                          \
+        {.name = "place", .type = FIELD_STR, .at = PLACE(place), ""},                                        \
+        {.name = "element", .type = FIELD_STR, .at = PLACE(element), ""},                                    \
+        {.name = "type", .type = FIELD_STR, .at = PLACE(type), "", .name_of = node_type_names},              \
+        {.name = "role", .type = FIELD_STR, .at = PLACE(role), "", .name_of = node_role_names},              \
+        {.name = "kind", .type = FIELD_STR, .at = PLACE(kind), "", .name_of = link_kinds},                   \
+        {.name = "rail", .type = FIELD_INT, .at = PLACE(rail), ""},                                          \
+        {.name = "su", .type = FIELD_INT, .at = PLACE(su), ""},                                              \
+        {.name = "tier", .type = FIELD_INT, .at = PLACE(tier), ""},                                          \
+        {.name = "plane", .type = FIELD_INT, .at = PLACE(plane), ""},                                        \
+    {                                                                                                        \
+        .name = "host", .type = FIELD_INT, .at = PLACE(host), ""                                             \
+    }
+#define PLACE_NUM 15
 struct place_space {
     struct place_row row;
     char place[PLACE_TEXT], element[PLACE_TEXT];
@@ -136,8 +156,7 @@ struct sieve *place_sieve(const char *focus, struct err *e); // of ends alone
 bool place_named(const struct place_row *p, const char *word);
 bool place_is_named(const void *row, const void *end, const char *word); // of sieves whose ends are places
 // Whether a row is wanted by what the focus knows of it and of a port. focus NULL: all are.
-bool tele_end_wanted(const struct tele_view *w, struct sieve *focus, const void *row, uint64_t guid,
-                     unsigned port);
+bool tele_end_wanted(struct tele_view *w, struct sieve *focus, const void *row, uint64_t guid, unsigned port);
 // 0 where something is called so, in the fabric as it is or as it is meant to be; else -ENOENT and *e. only
 // NULL: in any fabric.
 int place_word(struct api *a, const struct view *only, const char *word, struct err *e);

@@ -2,6 +2,7 @@
 // What a fabric shows. Lists go by NodeGUID, so that a cursor (the last GUID given) means the same in the
 // next generation, where node numbers may have moved: what exists throughout a walk is shown once.
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/api_priv.h"
 #include "lib/xalloc.h"
@@ -55,6 +56,14 @@ const struct fabric *view_fabric(struct view *v)
 const struct fabric_tables *view_tables(const struct view *v)
 {
     return v->src->sm != NULL ? sm_tables(v->src->sm) : NULL;
+}
+
+struct view *view_named(struct api *a, const char *fabric)
+{
+    struct view *v = NULL;
+    for (unsigned i = 0; i < a->c.num_fabrics && v == NULL; i++)
+        v = strcmp(a->c.fabric[i]->name, fabric) == 0 ? &a->view[i] : NULL;
+    return v;
 }
 
 struct view *view_of(struct request *r)

@@ -21,7 +21,8 @@ enum kind { K_AND, K_OR, K_NOT, K_ATOM, K_NAME };
 
 struct value {
     char *text;
-    bool is_number, is_range, percent;
+    bool is_number, is_range;
+    char unit; // '%', 's', 'm', 'h', 'd'; 0: none, or one that means nothing
     double low, high;
     struct value *next;
 };
@@ -118,41 +119,43 @@ static bool take_op(struct focus *f, enum op *ret)
     return false;
 }
 
-// The whole of n bytes as a number, a unit allowed.
-static bool read_number(const char *s, size_t n, double *ret, bool *percent)
+// The whole of n bytes as a number, a unit allowed: of times, or of others.
+static bool read_number(const char *s, size_t n, bool span, double *ret, char *ret_unit)
 {
     char text[64], *end;
     if (n == 0 || n >= sizeof(text))
         return false;
     snprintf(text, sizeof(text), "%.*s", (int)n, s);
-    double v = strtod(text, &end);
-    if (end == text || !isfinite(v))
-        return false;
-    *percent = strcmp(end, "%") == 0;
-    if (*end != 0 && !*percent && strcmp(end, "G") != 0)
-        return false;
-    *ret = *percent ? v / 100 : v;
-    return true;
+    *ret = strtod(text, &end);
+    *ret_unit = end[0] == 'G' ? 0 : end[0];
+    return end != text && isfinite(*ret) &&
+           (end[0] == 0 || (end[1] == 0 && strchr(span ? "smhd" : "%G", end[0]) != NULL));
 }
 
-// "400", "400G", "1..4", "5%..10%", "5..10%": a % at the upper end is of both, one at the lower of that
-// alone.
-static void parse_number(struct value *v)
+static double in_unit(double v, char unit)
 {
-    bool percent = false;
-    const char *dots = strstr(v->text, "..");
-    size_t n = strlen(v->text);
+    double times = unit == 'm' ? 60 : unit == 'h' ? 3600 : unit == 'd' ? 86400 : 1;
+    return unit == '%' ? v / 100 : v * times;
+}
 
+// "400", "400G", "1..4", "5%..10%", "5..10%", of times "90s", "1h..2h", "1..2h": a unit at the upper end is
+// of both, one at the lower of that alone.
+static void parse_number(struct value *v, bool span)
+{
+    char low = 0;
+    const char *dots = strstr(v->text, "..");
+    size_t n = strlen(v->text), first = dots != NULL ? (size_t)(dots - v->text) : n;
+
+    v->is_number = read_number(v->text, first, span, &v->low, &low);
     if (dots == NULL) {
-        v->is_number = read_number(v->text, n, &v->low, &v->percent);
-        v->high = v->low;
+        v->low = v->high = in_unit(v->low, low);
+        v->unit = low;
         return;
     }
-    size_t first = (size_t)(dots - v->text);
-    v->is_range = v->is_number = read_number(v->text, first, &v->low, &percent) &&
-                                 read_number(dots + 2, n - first - 2, &v->high, &v->percent);
-    if (v->percent && !percent)
-        v->low /= 100;
+    v->is_range = v->is_number =
+        v->is_number && read_number(dots + 2, n - first - 2, span, &v->high, &v->unit);
+    v->low = in_unit(v->low, low != 0 ? low : v->unit);
+    v->high = in_unit(v->high, v->unit);
 }
 
 static struct value *parse_value(struct focus *f)
@@ -174,7 +177,7 @@ static struct value *parse_value(struct focus *f)
     v->text = xasprintf("%.*s", (int)n, f->p);
     f->p += n + quoted;
     if (!quoted)
-        parse_number(v);
+        parse_number(v, false);
     return v;
 }
 
@@ -282,7 +285,7 @@ static bool check_share(struct focus *f, const char *field, const struct value *
 {
     char text[260];
     const char *dots = strstr(v->text, "..");
-    if (v->percent || v->high <= 1)
+    if (v->unit == '%' || v->high <= 1)
         return true;
     int low = dots != NULL ? (int)(dots - v->text) : 0;
     low -= low > 0 && v->text[low - 1] == '%';
@@ -299,11 +302,17 @@ static bool never_a_number(struct focus *f, const char *field, const struct focu
                            const struct value *v)
 {
     char list[100] = "", text[300];
+    bool digits = strpbrk(v->text, "0123456789") != NULL;
     if (a->words != NULL)
         list_words(a->words, list, sizeof(list));
-    snprintf(text, sizeof(text), "%.40s is a number%s%s%s, never \"%.40s\"", field,
-             strpbrk(v->text, "0123456789") != NULL ? " (as 7, 400G, 5%, 1..4, 5%..10%)" : "",
-             list[0] ? " or one of: " : "", list, v->text);
+    if (a->holds == FOCUS_SPAN)
+        snprintf(text, sizeof(text),
+                 "%.40s is compared with an age (as 90s, 10m, 2h, 3d, 1h..2h), never \"%.40s\"", field,
+                 v->text);
+    else
+        snprintf(text, sizeof(text), "%.40s is a number%s%s%s, never \"%.40s\"", field,
+                 digits ? " (as 7, 400G, 5%, 1..4, 5%..10%)" : "", list[0] ? " or one of: " : "", list,
+                 v->text);
     return bad(f, text) != NULL;
 }
 
@@ -315,8 +324,8 @@ static bool check_number(struct focus *f, const char *field, const struct focus_
             v->is_number = true;
             v->low = v->high = (double)i;
         }
-    if (!v->is_number)
-        parse_number(v); // quotes are no reason
+    if (!v->is_number || a->holds == FOCUS_SPAN)
+        parse_number(v, a->holds == FOCUS_SPAN); // quotes are no reason
     if (!v->is_number)
         return is_pattern(v->text) || never_a_number(f, field, a, v);
     if (v->low > v->high) {
@@ -480,7 +489,7 @@ struct match {
 
 static const char *as_text(const struct focus_value *v, char buf[32])
 {
-    if (!v->is_number)
+    if (!v->is_number || v->text != NULL)
         return v->text;
     snprintf(buf, 32, v->number == floor(v->number) && fabs(v->number) < 1e15 ? "%.0f" : "%.9g", v->number);
     return buf;
@@ -591,6 +600,14 @@ const char *focus_bare(const struct focus *f, unsigned i)
             if (i-- == 0)
                 return v->text;
     return NULL;
+}
+
+bool focus_asks(const struct focus *f, unsigned field)
+{
+    bool asks = false;
+    for (const struct term *t = f->all; t && !asks; t = t->all)
+        asks = t->kind == K_ATOM && t->field == field;
+    return asks;
 }
 
 bool focus_is_word(const char *s)

@@ -11,8 +11,10 @@
 //     value = bare | "'" any "'" | number ".." number
 //
 // "=" takes globs, "~" an extended regular expression of at most 256 bytes, without {N,M} and \1; a field
-// without a value matches only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth); of a
-// range the % at its upper end is of both ("5..10%"), one at its lower end of that alone. A name matches any
+// without a value matches only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth),
+// those of times in s, m, h or d ("90s", "10m"; without: seconds); of a range the unit at its upper end is of
+// both
+// ("5..10%"), one at its lower end of that alone. A name matches any
 // of the name fields, as a glob, or what the caller says. Where it is known what a field may hold, a value
 // that it never has (a number with another unit, a range whose ends are the wrong way round) is refused, lest
 // a mistyped word seems to say that there is nothing.
@@ -31,6 +33,7 @@ enum focus_holds {
     FOCUS_ANYTHING,
     FOCUS_NUMBER,
     FOCUS_SHARE, // 0 to 1: a greater number without % is refused
+    FOCUS_SPAN,  // seconds; its text, where there is one, is compared with what is no number
 };
 struct focus_about {
     enum focus_holds holds;
@@ -44,7 +47,7 @@ struct focus_fields {
     void (*about)(const void *arg, unsigned i, struct focus_about *ret);
 };
 struct focus_value {
-    const char *text; // NULL: none, unless it is a number
+    const char *text; // NULL: none, unless it is a number; a number may have one too
     bool is_number;
     double number;
 };
@@ -59,6 +62,7 @@ bool focus_match(const struct focus *f, focus_value_fn *value, void *arg);
 typedef bool focus_named_fn(void *arg, const char *word);
 bool focus_match_named(const struct focus *f, focus_value_fn *value, focus_named_fn *named, void *arg);
 const char *focus_bare(const struct focus *f, unsigned i); // the bare names in it; NULL behind the last
+bool focus_asks(const struct focus *f, unsigned field);    // whether there is a condition on that field
 bool focus_is_word(const char *s);                         // a single name, no expression
 
 #endif
