@@ -64,11 +64,10 @@ static unsigned part_of(size_t at)
     return FACTS_LIVE;
 }
 
-unsigned facts_part(const struct field *outer, const struct field *f)
+unsigned facts_part(const struct field *const *way)
 {
-    if (outer == NULL)
-        return part_of(f->at);
-    return outer->at == FACT(rate) ? FACTS_RATES : FACTS_PEER | part_of(f->at);
+    bool of_peer = way[0]->at == FACT(peer);
+    return part_of(way[of_peer]->at) | (of_peer ? (unsigned)FACTS_PEER : 0);
 }
 
 // --- a port ---

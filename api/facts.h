@@ -31,7 +31,7 @@ struct facts_space { // stays where it is while the row is used
     char link[2][16], width[2][8];
 };
 extern const struct schema schema_facts;
-unsigned facts_part(const struct field *outer, const struct field *f);
+unsigned facts_part(const struct field *const *way);
 
 // Of a port, or of a node (port 0), which may be gone. w: of the fabric's counters; NULL: it has none. parts:
 // those that are asked for.

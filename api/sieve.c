@@ -15,10 +15,11 @@
 
 #define AT(p, f, type) (*(const type *)(const void *)((const char *)(p) + (f)->at))
 
-struct column { // field, or outer.field
+#define DEPTH 3 // of objects within objects
+
+struct column { // "field", or "object.field", or "object.object.field"
     char *name;
-    const struct field *outer; // NULL: in the row itself
-    const struct field *field;
+    const struct field *way[DEPTH + 1]; // ended by NULL: objects, then the field
     bool of_end;
 };
 struct sieve {
@@ -38,14 +39,13 @@ static bool has_column(const struct sieve *s, const char *name)
     return false;
 }
 
-static void add(struct sieve *s, char *name, const struct field *outer, const struct field *f, bool of_end)
+static void add(struct sieve *s, const char *name, const struct column *c)
 {
-    if (has_column(s, name)) {
-        free(name);
+    if (has_column(s, name))
         return;
-    }
     s->col = xreallocarray(s->col, s->num + 1, sizeof(*s->col));
-    s->col[s->num++] = (struct column){.name = name, .outer = outer, .field = f, .of_end = of_end};
+    s->col[s->num] = *c;
+    s->col[s->num++].name = xstrdup(name);
 }
 
 static bool has_value(const struct field *f)
@@ -53,21 +53,32 @@ static bool has_value(const struct field *f)
     return f->type != FIELD_OBJ && f->type != FIELD_LIST && f->type != FIELD_STRINGS && f->type != FIELD_RAW;
 }
 
-// Fields first to last (not included).
-static void add_some(struct sieve *s, const struct schema *schema, unsigned first, unsigned last, bool of_end)
+// Fields first to last (not included) of what is at the end of a way of that depth.
+static void add_some(struct sieve *s, const struct schema *schema, unsigned first, unsigned last,
+                     struct column *c, unsigned depth, const char *prefix)
 {
     unsigned i = 0;
     for (const struct field *f = schema != NULL ? schema->field : NULL; f && f->name && i < last; f++, i++) {
         if (i < first)
             continue;
+        char *name = xasprintf("%s%s", prefix, f->name), *below = xasprintf("%s.", name);
+        c->way[depth] = f;
+        c->way[depth + 1] = NULL;
         if (has_value(f))
-            add(s, xstrdup(f->name), NULL, f, of_end);
-        if (has_value(f) && !of_end && s->rows.since != NULL && strcmp(f->name, s->rows.since) == 0)
-            add(s, xstrdup("age"), NULL, f, of_end);
-        for (const struct field *g = f->type == FIELD_OBJ ? f->sub->field : NULL; g && g->name; g++)
-            if (has_value(g))
-                add(s, xasprintf("%s.%s", f->name, g->name), f, g, of_end);
+            add(s, name, c);
+        if (has_value(f) && !c->of_end && s->rows.since != NULL && strcmp(name, s->rows.since) == 0)
+            add(s, "age", c);
+        if (f->type == FIELD_OBJ && depth + 1 < DEPTH)
+            add_some(s, f->sub, 0, UINT_MAX, c, depth + 1, below);
+        free(name);
+        free(below);
     }
+}
+
+static void add_fields(struct sieve *s, bool of_end, unsigned first, unsigned last)
+{
+    struct column c = {.of_end = of_end};
+    add_some(s, of_end ? s->rows.end : s->rows.row, first, last, &c, 0, "");
 }
 
 static const char *name_of(const void *arg, unsigned i)
@@ -97,9 +108,17 @@ static bool is_share(const char *name)
     return false;
 }
 
+static const struct field *field_of(const struct column *c)
+{
+    unsigned i = 0;
+    while (c->way[i + 1] != NULL)
+        i++;
+    return c->way[i];
+}
+
 static void about(const void *arg, unsigned i, struct focus_about *ret)
 {
-    const struct field *f = ((const struct sieve *)arg)->col[i].field;
+    const struct field *f = field_of(&((const struct sieve *)arg)->col[i]);
     if (f->type == FIELD_BOOL)
         ret->words = yes_no;
     else if (f->type == FIELD_INT || f->type == FIELD_NUM)
@@ -121,9 +140,9 @@ struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, stru
         .name = name_of, .arg = s, .names = rows->names != NULL ? rows->names : "", .about = about};
     s->rows = *rows;
     s->now_ns = wall_now_ns();
-    add_some(s, rows->end, 0, rows->end_first, true);
-    add_some(s, rows->row, 0, UINT_MAX, false);
-    add_some(s, rows->end, rows->end_first, UINT_MAX, true);
+    add_fields(s, true, 0, rows->end_first);
+    add_fields(s, false, 0, UINT_MAX);
+    add_fields(s, true, rows->end_first, UINT_MAX);
     s->focus = focus_new(text, &fields, e);
     if (s->focus == NULL) {
         sieve_free(s);
@@ -131,7 +150,7 @@ struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, stru
     }
     for (unsigned i = 0; i < s->num && rows->part != NULL; i++)
         if (s->col[i].of_end && focus_asks(s->focus, i))
-            s->parts |= rows->part(s->col[i].outer, s->col[i].field);
+            s->parts |= rows->part(s->col[i].way);
     return s;
 }
 
@@ -205,11 +224,13 @@ static void value_of(void *arg, unsigned i, struct focus_value *ret)
 {
     const struct row *r = arg;
     const struct column *c = &r->s->col[i];
-    const void *of = c->of_end ? r->end : r->p;
-    const void *p = c->outer == NULL || of == NULL ? of : AT(of, c->outer, void *);
+    const void *p = c->of_end ? r->end : r->p;
+    const struct field *const *way = c->way;
     *ret = (struct focus_value){0};
+    for (; p != NULL && way[1] != NULL; way++)
+        p = AT(p, *way, void *);
     if (p != NULL)
-        value_in(r->s, c->field, p, ret);
+        value_in(r->s, *way, p, ret);
 }
 
 static bool named(void *arg, const char *word)

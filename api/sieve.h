@@ -19,7 +19,8 @@ struct sieve_rows {           // what the rows are
     const char *since;  // a row's time that "age" counts from; NULL: it is no word of rows
     const char *names;  // fields that a bare name is compared with, unless:
     bool (*named)(const void *row, const void *end, const char *word); // whether it is what a bare name means
-    unsigned (*part)(const struct field *outer, const struct field *f); // which part of an end a field is in
+    // Which parts of an end a field is in; way: the objects that it is within, then itself, then NULL.
+    unsigned (*part)(const struct field *const *way);
 };
 
 // names: fields that a bare name is compared with. NULL and *e: not understood.

@@ -12,6 +12,7 @@
 
 #include "api/sieve.h"
 #include "api/top.h"
+#include "lib/mono.h"
 #include "lib/rng.h"
 
 struct far {
@@ -137,14 +138,14 @@ static bool named(const void *row, const void *end, const char *word)
 static void test_ends(void **state)
 {
     static const struct two link = {"cable", 9};
-    struct sieve_rows rows = {.row = &schema_two, .end = &schema_far, .end_first = true, .named = named};
+    struct sieve_rows rows = {.row = &schema_two, .end = &schema_far, .named = named};
     static const struct {
         const char *text;
-        bool end_first, hit;
-    } t[] = {{"name=spine-01 id=9", true, true}, {"name=cable", true, false},
-             {"name=cable", false, true},        {"name=spine-01", false, false},
-             {"port=7 cable", true, true},       {"spine-01 id=9", false, true},
-             {"spine-01 id=8", false, false},    {"not spine-02 port=7", true, true}};
+        unsigned end_first;
+        bool hit;
+    } t[] = {{"name=spine-01 id=9", 1, true}, {"name=cable", 1, false},        {"name=cable", 0, true},
+             {"name=spine-01", 0, false},     {"port=7 cable", 1, true},       {"spine-01 id=9", 0, true},
+             {"spine-01 id=8", 0, false},     {"not spine-02 port=7", 9, true}};
     struct err e = {0};
     (void)state;
     for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
@@ -161,6 +162,59 @@ static void test_ends(void **state)
         n++;
     assert_int_equal(n, 3);
     assert_false(sieve_has(s, &link)); // an end that is not known has no values
+    sieve_free(s);
+}
+
+// Objects within objects; ages; which parts of an end are asked for.
+struct outer {
+    const struct row *in;
+    int64_t since;
+};
+static const struct field outer_fields[] = {
+    {.name = "in", .type = FIELD_OBJ, .at = offsetof(struct outer, in), "", &schema_row},
+    {.name = "since", .type = FIELD_TIME, .at = offsetof(struct outer, since), ""},
+    {0},
+};
+static const struct schema schema_outer = {.name = "outer", "", sizeof(struct outer), outer_fields};
+
+static unsigned part(const struct field *const *way)
+{
+    return way[1] == NULL ? 1 : strcmp(way[1]->name, "held") == 0 ? 2 : 4;
+}
+
+static void test_parts(void **state)
+{
+    struct outer end = {.in = &full, .since = wall_now_ns() - 600 * MONO_S};
+    static const struct two link = {"cable", 9};
+    struct sieve_rows rows = {.row = &schema_two, .end = &schema_outer, .named = named, .part = part};
+    static const struct {
+        const char *text;
+        unsigned parts;
+        bool hit;
+    } t[] = {{"in.peer.name=spine-01 id=9", 4, true},
+             {"in.peer.port>7", 4, false},
+             {"in.held>5%", 2, true},
+             {"since>9m since<11m", 1, true},
+             {"since>11m or in.held<1%", 3, false},
+             {"in.at>1h", 4, true},
+             {"id=9", 0, true}};
+    struct err e = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
+        struct sieve *s = sieve_new_of(t[i].text, &rows, &e);
+        if (s == NULL)
+            fail_msg("%s: %s", t[i].text, e.text);
+        if (sieve_parts(s) != t[i].parts || sieve_has_end(s, &link, &end) != t[i].hit)
+            fail_msg("%s: %u", t[i].text, sieve_parts(s));
+        sieve_free(s);
+    }
+    assert_null(sieve_new_of("age>1h", &rows, &e)); // there is no word for it
+    rows = (struct sieve_rows){.row = &schema_outer, .since = "since", .names = ""};
+    struct sieve *s = sieve_new_of("age=9m..11m", &rows, &e);
+    assert_non_null(s);
+    assert_true(sieve_has(s, &end));
+    end.since = 0;
+    assert_false(sieve_has(s, &end));
     sieve_free(s);
 }
 
@@ -201,8 +255,8 @@ static void test_greatest(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fields), cmocka_unit_test(test_nothing),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fields),  cmocka_unit_test(test_nothing),
                                        cmocka_unit_test(test_refused), cmocka_unit_test(test_ends),
-                                       cmocka_unit_test(test_greatest)};
+                                       cmocka_unit_test(test_parts),   cmocka_unit_test(test_greatest)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

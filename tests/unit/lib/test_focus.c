@@ -8,12 +8,12 @@
 #include "lib/err.h"
 #include "lib/focus.h"
 
-enum { RAIL, USED, NAME };
+enum { RAIL, USED, NAME, TIER, AGE };
 static const char *const tiers[] = {"leaf", "spine", NULL};
 
 static const char *name(const void *arg, unsigned i)
 {
-    static const char *const of[] = {"rail", "used", "name", "tier", NULL};
+    static const char *const of[] = {"rail", "used", "name", "tier", "age", NULL};
     (void)arg;
     return of[i];
 }
@@ -21,8 +21,8 @@ static const char *name(const void *arg, unsigned i)
 static void about(const void *arg, unsigned i, struct focus_about *ret)
 {
     (void)arg;
-    ret->holds = i == USED ? FOCUS_SHARE : i == NAME ? FOCUS_ANYTHING : FOCUS_NUMBER;
-    if (i > NAME)
+    ret->holds = i == USED ? FOCUS_SHARE : i == NAME ? FOCUS_ANYTHING : i == AGE ? FOCUS_SPAN : FOCUS_NUMBER;
+    if (i == TIER)
         ret->words = tiers;
 }
 
@@ -31,7 +31,9 @@ static const struct focus_fields fields = {.name = name, .names = "name", .about
 static void value(void *arg, unsigned i, struct focus_value *ret)
 {
     *ret = i == NAME ? (struct focus_value){.text = "5x"}
-                     : (struct focus_value){.is_number = true, .number = *(double *)arg};
+                     : (struct focus_value){.text = i == AGE ? "2026-01-31T10:20:30Z" : NULL,
+                                            .is_number = true,
+                                            .number = *(double *)arg};
 }
 
 static bool hit(const char *text, double v)
@@ -91,11 +93,31 @@ static void other_units(void **state)
     assert_true(hit("name=5x", 0) && !hit("name=4..1", 0)); // whatever a name is
 }
 
+// Times are compared with ages, or by what is written.
+static void ages(void **state)
+{
+    (void)state;
+    assert_true(hit("age>90s", 91) && !hit("age>90s", 90) && hit("age>=90", 90) && hit("age<1.5m", 89));
+    assert_true(hit("age>2h", 7201) && !hit("age>2h", 7200) && hit("age<3d", 259199) &&
+                !hit("age<3d", 259200));
+    assert_true(hit("age=1h..2h", 3600) && hit("age=1..2h", 7200) && !hit("age=1..2h", 3599));
+    assert_true(hit("age=90s..2m", 100) && !hit("age=90s..2m", 121) && hit("age='90s'|5s", 5) &&
+                hit("age='90s'", 90));
+    assert_true(hit("age=2026-01-3*", 1) && !hit("age=2026-02*", 1) && hit("age~^2026", 1));
+    assert_true(!hit("age=none", 0) && hit("age!=none", 0));
+    refused("age>5x", "age is compared with an age (as 90s, 10m, 2h, 3d, 1h..2h), never \"5x\"");
+    refused("age>5%", "never \"5%\"");
+    refused("age=old", "never \"old\"");
+    refused("age=2h..1h", "nothing is in 2h..1h");
+    refused("rail>5s", "rail is a number");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_of_ranges),
         cmocka_unit_test(other_units),
+        cmocka_unit_test(ages),
     };
     return cmocka_run_group_tests_name("lib/focus", tests, NULL, NULL);
 }
