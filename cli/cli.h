@@ -126,8 +126,7 @@ int cmd_api(struct cli *c);
 int cmd_help(struct cli *c);
 
 // What a focus on their lists knows.
-const struct field *node_focus_fields(void), *port_focus_fields(void), *link_focus_fields(void),
-    *finding_focus_fields(void), *event_focus_fields(void);
+const struct field *finding_focus_fields(void), *event_focus_fields(void);
 
 int help_command(struct out *o, const struct command_row *c); // its page
 void help_all(struct out *o);

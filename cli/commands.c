@@ -283,20 +283,22 @@ const struct option_row option_rows[] = {
 
 #define FOCUS_MORE                                                                                           \
     "FOCUS selects by field: rail=3, role=leaf, tier=spine, name~'^gpu-0[12]', with \"and\" (or a comma, "   \
-    "or "                                                                                                    \
-    "nothing),\n"                                                                                            \
+    "or nothing),\n"                                                                                         \
     "\"or\", \"not\" and parentheses; values may be listed (rail=0|1) and be ranges (rail=1..4). A bare "    \
-    "word is "                                                                                               \
-    "a name:\n"                                                                                              \
+    "word is a name:\n"                                                                                      \
     "NODE, HOST, HOST:RAIL, a GUID, each also with /PORT; * and ? stand for anything. Its fields are "       \
-    "listed "                                                                                                \
-    "below.\n"
+    "listed below:\n"                                                                                        \
+    "those of ports are the same everywhere, and peer. before one is the other end's (peer.tier=spine). "    \
+    "Times are\n"                                                                                            \
+    "compared with how long ago they are (age>10m, since<2h), speed is in Gb/s (speed<400G).\n"
 
 // Of a port, that stay while counters change.
-#define PLACE_FIELDS "guid name node port place element type role kind rail su tier plane host"
-#define SPOT_FIELDS                                                                                          \
-    "guid name node port place element type role rail su tier plane host kind gbps peer.name peer.guid "     \
-    "peer.port"
+#define PLACE_FIELDS "fabric guid name node port place element type role kind rail su tier plane host"
+// Of the port and its cable; by its counters.
+#define PORT_WORDS "port_guid lid link width speed mtu vendor model serial temp"
+#define LIVE_WORDS                                                                                           \
+    "used rcv_used held score errors errors_per_hour health alarm_rule pma rate.COUNTER peer.FIELD"
+#define PORT_FIELDS PLACE_FIELDS " " PORT_WORDS " state age cable ber raw_ber alarm " LIVE_WORDS
 
 const struct command_row command_rows[] = {
     {.name = "status",
@@ -323,9 +325,8 @@ const struct command_row command_rows[] = {
              "not silenced.\n",
      .example = "weft health\nweft health --devices 'celsius>70'\nweft health --since 24h\nweft health "
                 "'state=failing and kind=trunk' -o csv\nweft health gpu-0001:3\n",
-     .fields = "state " PLACE_FIELDS
-               " cable rule why since advice sure_at gbps ber raw_ber alarm silenced a.name a.guid "
-               "a.port z.name z.guid z.port"},
+     .fields = "rule why since advice sure_at gbps silenced a.name a.guid a.port z.name z.guid "
+               "z.port " PORT_FIELDS},
     {.name = "congestion",
      .args = "[FOCUS...]",
      .max_args = 16,
@@ -336,7 +337,7 @@ const struct command_row command_rows[] = {
      "Jams are shown that have such a port in them, as root or waiting. Five are shown, or -n N.\n"
      "Exit code: 1 when there is one.\n",
      .example = "weft congestion\nweft congestion rail=3\nweft congestion gpu-0001:3\n",
-     .fields = SPOT_FIELDS},
+     .fields = "gbps " PORT_FIELDS},
     {.name = "top",
      .args = "[FOCUS...]",
      .max_args = 16,
@@ -344,7 +345,7 @@ const struct command_row command_rows[] = {
      .run = cmd_top,
      .doc = "the ports that stand out: held up, full, with errors",
      .more = "At most 20, or -n N. Now, or over a time with --since.\n" FOCUS_MORE,
-     .fields = SPOT_FIELDS,
+     .fields = "gbps " PORT_FIELDS,
      .example = "weft top\nweft top --by errors -n 5 --since 24h\nweft top rail=3 --by rcv_errors --watch\n"},
     {.name = "counters",
      .args = "[NODE/PORT|NODE|FOCUS...]",
@@ -362,14 +363,11 @@ const struct command_row command_rows[] = {
      "their mean, "
      "errors their sum; csv\nand json have sum, mean and max a second).\n" FOCUS_MORE
      "COUNTER: a name of weft counters list. pma: read, or why a port is not (no-answer, ...).\n",
-     .fields = SPOT_FIELDS
-     " used held errors errors_per_hour rate.COUNTER value.COUNTER xmit_bps rcv_bps rcv_used lost_bps score "
-     "xmit_pps "
-     "rcv_pps health why ber raw_ber alarm alarm_rule pma unread_since sampled_at errors_sampled_at complete "
-     "saturated resets reset_at module.vendor module.part module.serial module.revision module.kind "
-     "module.celsius "
-     "module.metres module.status module.fault module.rx_low_dbm module.rx_high_dbm module.tx_low_dbm "
-     "module.tx_high_dbm module.sampled_at module.old",
+     .fields = "gbps value.COUNTER xmit_bps rcv_bps lost_bps xmit_pps rcv_pps why unread_since sampled_at "
+               "errors_sampled_at complete saturated resets reset_at module.vendor module.part module.serial "
+               "module.revision module.kind module.celsius module.metres module.status module.fault "
+               "module.rx_low_dbm module.rx_high_dbm module.tx_low_dbm module.tx_high_dbm module.sampled_at "
+               "module.old " PORT_FIELDS,
      .example = "weft counters leaf-su01-rail0/33\nweft counters 'held>5% and rail=3'\n"
                 "weft counters gpu-0001:3 --since 2h --step 1m -o csv\nweft counters --by rail --since 24h "
                 "--step 10m\nweft counters --by switch rail=3 --since 2h --counter symbol_errors\n"},
@@ -391,10 +389,9 @@ const struct command_row command_rows[] = {
      "Exit code: 1 when one of severity minor or worse is active and not silenced.\n",
      .example = "weft alarm\nweft alarm --severity major 'rule=L*'\nweft alarm role=leaf rail=3\nweft alarm "
                 "gpu-0001:3\n",
-     .fields = "id severity rule title fabric " PLACE_FIELDS
-               " subject peer cable reason advice since last count active "
-               "cleared_at acked acked_by ack_note silence members is_group group cause root followers "
-               "hosts_cut lost_gbps"},
+     .fields = "id severity rule title subject peer reason advice since last count active cleared_at acked "
+               "acked_by ack_note silence members is_group group cause root followers hosts_cut "
+               "lost_gbps " PORT_FIELDS},
     {.name = "alarm show",
      .args = "ID",
      .min_args = 1,
@@ -514,7 +511,7 @@ const struct command_row command_rows[] = {
      .run = cmd_node,
      .doc = "list nodes, or show one with its ports",
      .more = NODE_MORE "A word that names no node lists those with it in their name.\n" FOCUS_MORE,
-     .own_fields = node_focus_fields,
+     .fields = "sys_guid num_ports ports_up adaptive vendor_id device_id " PORT_FIELDS,
      .example =
          "weft node --role leaf\nweft node 0x0008f10500200001\nweft node 'role=leaf and ports_up<64'\n"},
     {.name = "port",
@@ -524,7 +521,7 @@ const struct command_row command_rows[] = {
      .run = cmd_port,
      .doc = "list the ports of a node, or show one; or ports of all nodes by --focus",
      .more = NODE_MORE FOCUS_MORE,
-     .own_fields = port_focus_fields,
+     .fields = "node_guid node_name num lmc phys_state gbps vls excluded label " PORT_FIELDS,
      .example = "weft port leaf-1 33\nweft port --focus 'pma=no-answer'\n"},
     {.name = "link",
      .args = "[NODE|FOCUS...]",
@@ -535,7 +532,7 @@ const struct command_row command_rows[] = {
      .more = NODE_MORE FOCUS_MORE
      "A link is taken by either of its ends. Cables that are away are no links; --down and "
      "state=down list them too.\n",
-     .own_fields = link_focus_fields,
+     .fields = "a.name a.guid a.port a.label z.name z.guid z.port z.label gbps " PORT_FIELDS,
      .example = "weft link --down\nweft link leaf-1 -o csv\nweft link kind=trunk gbps!=400\nweft link "
                 "health=failing role=spine\n"},
     {.name = "link drain",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists: nodes, ports, links, findings, counters of management packets.
+// Lists: nodes, ports, links, counters of management packets. What a focus takes is for weftd to say.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,24 +99,8 @@ static const struct field port_fields[] = {
         {.key = "ber", .path = "tele.ber", .flags = FIELD_WIDE},                                             \
         {.key = "raw_ber", .path = "tele.raw_ber", .flags = FIELD_WIDE},                                     \
         {.key = "alarm", .path = "tele.alarm", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
-#define FINDING_FIELDS                                                                                       \
-    {.key = "severity", .title = "SEVERITY", .flags = FIELD_STATE}, {.key = "code", .title = "CODE"},        \
-        {.key = "where", .title = "WHERE", .flags = FIELD_SHRINK},                                           \
-        {.key = "count", .title = "COUNT", .kind = FIELD_COUNT},                                             \
-        {.key = "text", .title = "TEXT", .flags = FIELD_SHRINK},
-// What a focus knows besides, of the node at either end.
-#define END_FIELDS                                                                                           \
-    {.key = "node", .path = "end.name"}, {.key = "name", .path = "end.name"},                                \
-        {.key = "guid", .path = "end.guid"}, {.key = "port", .path = "end.port", .kind = FIELD_NUMBER},      \
-        {.key = "type", .path = "end.type"}, {.key = "role", .path = "end.role"},                            \
-        {.key = "rail", .path = "end.rail", .kind = FIELD_NUMBER},                                           \
-        {.key = "su", .path = "end.su", .kind = FIELD_NUMBER},                                               \
-        {.key = "tier", .path = "end.tier", .kind = FIELD_NUMBER},
 
-static const struct field all_port_fields[] = {ALL_PORT_FIELDS{0}},
-                          port_focus[] = {ALL_PORT_FIELDS END_FIELDS{0}}, link_fields[] = {LINK_FIELDS{0}},
-                          link_focus[] = {LINK_FIELDS END_FIELDS{0}}, finding_fields[] = {FINDING_FIELDS{0}},
-                          finding_focus[] = {FINDING_FIELDS END_FIELDS{0}};
+static const struct field all_port_fields[] = {ALL_PORT_FIELDS{0}}, link_fields[] = {LINK_FIELDS{0}};
 
 static const struct field mad_fields[] = {
     {.key = "class", .kind = FIELD_NUMBER, .flags = FIELD_WIDE},
@@ -142,35 +126,12 @@ static const struct field adaptive_fields[] = {
     {0},
 };
 
-const struct field *node_focus_fields(void)
-{
-    return node_fields;
-}
-
-const struct field *port_focus_fields(void)
-{
-    return port_focus;
-}
-
-const struct field *link_focus_fields(void)
-{
-    return link_focus;
-}
-
-const struct field *finding_focus_fields(void)
-{
-    return finding_focus;
-}
-
 struct query {
-    const char *what; // "nodes"
     const struct field *fields;
-    const char *names;        // fields that a bare name in a focus means
-    const struct field *ends; // fields of a focus where items have ends, or a "where"; NULL: they have none
-    const char *also;         // another list below the fabric, of the same form; NULL
-    bool use_words;           // the words are a focus
-    const char *focus;        // or this is; NULL: none
-    const char *tele;         // list below the fabric that tells of counters; NULL: none
+    const char *also;  // another list below the fabric, of the same form; NULL
+    bool use_words;    // the words are a focus
+    const char *focus; // or this is; NULL: none
+    const char *tele;  // list below the fabric that tells of counters; NULL: none
     bool (*keep)(json_t *item, void *arg);
     void *arg;
 };
@@ -179,194 +140,6 @@ static void cut_list(json_t *items, long long limit)
 {
     while (limit > 0 && json_array_size(items) > (size_t)limit)
         json_array_remove(items, json_array_size(items) - 1);
-}
-
-// --- by the node at either end ---
-
-static json_t *all_nodes(struct cli *c)
-{
-    struct buf path = {0};
-    json_t *items = NULL;
-    buf_printf(&path, "%s/nodes", c->fabric);
-    if (cli_list(c, path.data, 0, &items) != CLI_OK)
-        items = json_array();
-    buf_done(&path);
-    return items;
-}
-
-// By GUID and by name.
-static json_t *index_of(json_t *nodes)
-{
-    json_t *by = json_object(), *n;
-    size_t i;
-    json_array_foreach(nodes, i, n)
-    {
-        json_object_set(by, js_str(n, "guid"), n);
-        json_object_set(by, js_str(n, "name"), n);
-    }
-    return by;
-}
-
-static json_t *end_of(json_t *by, const char *node, const char *name, json_t *port)
-{
-    json_t *n = json_object_get(by, node);
-    json_t *end = n != NULL ? json_copy(n) : json_pack("{s:s, s:s}", "guid", node, "name", name);
-    if (port != NULL)
-        json_object_set(end, "port", port);
-    return end;
-}
-
-// A link's ends, a port itself, or those that stand in a finding's "where": "leaf-1[33] - spine-2[1]".
-static json_t *ends_of(json_t *by, json_t *item)
-{
-    static const char *const key[] = {"a", "z"};
-    json_t *ends = json_array();
-    for (size_t i = 0; i < 2; i++) {
-        json_t *e = json_object_get(item, key[i]);
-        if (json_is_object(e))
-            json_array_append_new(
-                ends, end_of(by, js_str(e, "guid"), js_str(e, "name"), json_object_get(e, "port")));
-    }
-    if (js_str(item, "node_guid")[0] != 0)
-        json_array_append_new(ends, end_of(by, js_str(item, "node_guid"), js_str(item, "node_name"),
-                                           json_object_get(item, "num")));
-    for (const char *p = js_str(item, "where"); *p != 0;) {
-        const char *gap = strstr(p, " - ");
-        char *word = xasprintf("%.*s", (int)(gap != NULL ? gap - p : (ptrdiff_t)strlen(p)), p);
-        unsigned port = 0;
-        size_t n = called_split_port(word, &port);
-        if (n > 0 && json_object_get(by, word) == NULL)
-            word[n] = 0;
-        json_t *num = n > 0 ? json_integer(port) : NULL;
-        json_array_append_new(ends, end_of(by, word, word, num));
-        json_decref(num);
-        free(word);
-        p += gap != NULL ? (size_t)(gap - p) + 3 : strlen(p);
-    }
-    return ends;
-}
-
-static struct called called_of(json_t *end)
-{
-    struct called x = {.name = js_str(end, "name"), .port = -1, .rail = -1};
-    guid_parse(js_str(end, "guid"), &x.guid);
-    if (json_is_integer(json_object_get(end, "port")))
-        x.port = js_int(end, "port");
-    if (json_is_integer(json_object_get(end, "rail")))
-        x.rail = js_int(end, "rail");
-    return x;
-}
-
-static bool is_called(json_t *item, const char *word)
-{
-    struct called x = called_of(json_object_get(item, "end"));
-    return called_port(&x, word) || word_glob(word, js_str(item, "code")) ||
-           (js_str(item, "where")[0] != 0 && word_glob(word, js_str(item, "where")));
-}
-
-static bool passes_ends(const struct query *q, const struct focus *f, json_t *by, json_t *item)
-{
-    json_t *ends = ends_of(by, item), *e;
-    size_t i;
-    bool hit = false;
-    if (json_array_size(ends) == 0)
-        json_array_append_new(ends, json_object());
-    json_array_foreach(ends, i, e)
-    {
-        json_object_set(item, "end", e);
-        hit = hit || focus_has_named(f, q->ends, item, is_called);
-    }
-    json_object_del(item, "end");
-    json_decref(ends);
-    return hit;
-}
-
-static bool node_called(json_t *n, const char *word)
-{
-    struct called x = called_of(n);
-    char node[256];
-    unsigned port;
-    if (called_node(&x, word))
-        return true;
-    size_t len = called_split_port(word, &port);
-    if (len == 0 || len >= sizeof(node) || port < 1 || port > js_int(n, "num_ports"))
-        return false;
-    snprintf(node, sizeof(node), "%.*s", (int)len, word);
-    return called_node(&x, node);
-}
-
-// Of a cable that is away: its ends may be none of the nodes.
-static bool has_end(json_t *item, const char *end, const char *word)
-{
-    struct called x = called_of(json_object_get(item, end));
-    return x.guid != 0 && called_port(&x, word);
-}
-
-// What weftd finds. A finding that is gone is none, not an unknown name.
-static const char codes[] =
-    "adaptive-not-kept adaptive-refused alias-ignored bad-line bad-node-info bad-port bad-record "
-    "blueprint-growth blueprint-missing blueprint-moved blueprint-replaced command-ignored drained "
-    "drained-away drained-in-use duplicate-guid duplicate-lid duplicate-link duplicate-port "
-    "duplicate-port-guid duplicate-record few-lanes foreign-pkeys guid-mismatch include-failed "
-    "include-refused lanes-not-kept lid-conflict lid-disagrees lid-not-unicast lid-unset "
-    "lids-exhausted lids-reclaimed m-key no-description no-speed node-without-record one-sided-link "
-    "peer-silent port-after-record port-info-silent rail-miscabled repeated-name routes-incomplete "
-    "second-master self-link separate-part set-failed set-ignored su-miscabled switch-info-silent "
-    "table-too-small too-far too-large too-many-nodes unconnected-node unknown-line unknown-speed "
-    "virtual-ports xdr-planes";
-
-static bool is_code(const char *word)
-{
-    char code[40];
-    for (const char *p = codes; *p != 0; p += strcspn(p, " "), p += *p == ' ') {
-        snprintf(code, sizeof(code), "%.*s", (int)strcspn(p, " "), p);
-        if (word_glob(word, code))
-            return true;
-    }
-    return false;
-}
-
-// A bare name that is neither a node's nor an item's.
-static int check_names(const struct query *q, const struct focus *f, json_t *nodes, json_t *by, json_t *items)
-{
-    const char *word;
-    json_t *n;
-    size_t k;
-    for (unsigned i = 0; (word = focus_bare(f, i)) != NULL; i++) {
-        bool any = json_object_get(by, word) != NULL || (q->ends == finding_focus && is_code(word));
-        json_array_foreach(nodes, k, n) any = any || node_called(n, word);
-        json_array_foreach(items, k, n) any =
-            any || is_called(n, word) || has_end(n, "a", word) || has_end(n, "z", word);
-        if (!any)
-            return cli_fail(CLI_USAGE, word, "no node, host or port is called so");
-    }
-    return CLI_OK;
-}
-
-// A list without what focus and keep() leave out. NULL: a name in the focus is none. *ret_hits: what the
-// focus alone takes.
-static json_t *filtered(struct cli *c, json_t *items, const struct query *q, const struct focus *f,
-                        size_t *ret_hits)
-{
-    bool ends = f != NULL && q->ends != NULL;
-    json_t *kept = json_array(), *item, *nodes = ends ? all_nodes(c) : NULL,
-           *by = ends ? index_of(nodes) : NULL;
-    size_t i;
-    if (ends && check_names(q, f, nodes, by, items) != CLI_OK) {
-        json_decref(kept);
-        kept = NULL;
-    }
-    json_array_foreach(items, i, item)
-    {
-        bool hit = f == NULL || (ends ? passes_ends(q, f, by, item) : focus_has(f, q->fields, item));
-        *ret_hits += hit;
-        if (kept != NULL && hit && (q->keep == NULL || q->keep(item, q->arg)))
-            json_array_append(kept, item);
-    }
-    json_decref(nodes);
-    json_decref(by);
-    json_decref(items);
-    return kept;
 }
 
 // --- what counters say of items ---
@@ -423,17 +196,6 @@ static json_t *tele_of(struct cli *c, const char *below)
     return by_place;
 }
 
-// Whether somebody asks for a field that counters tell of.
-static bool wants_tele(struct cli *c, const struct query *q, const char *focus)
-{
-    if (q->tele == NULL)
-        return false;
-    for (const struct field *f = q->fields; focus != NULL && f->key; f++)
-        if (f->path != NULL && strncmp(f->path, "tele.", 5) == 0 && strstr(focus, f->key) != NULL)
-            return true;
-    return c->out.format != OUT_TABLE || q->focus != NULL;
-}
-
 static void add_tele(struct cli *c, const struct query *q, json_t *items)
 {
     json_t *by_place = tele_of(c, q->tele), *item;
@@ -449,73 +211,86 @@ static void add_tele(struct cli *c, const struct query *q, json_t *items)
     json_decref(by_place);
 }
 
-static int append(struct cli *c, const char *below, json_t *items)
+static json_t *kept(json_t *items, const struct query *q)
 {
-    struct buf path = {0};
+    json_t *all = json_array(), *item;
+    size_t i;
+    json_array_foreach(items, i, item)
+    {
+        if (q->keep == NULL || q->keep(item, q->arg))
+            json_array_append(all, item);
+    }
+    json_decref(items);
+    return all;
+}
+
+// Appends what the focus takes of a list. limit 0: all.
+static int append(struct cli *c, const char *path, const char *focus, long long limit, json_t *items)
+{
+    struct buf full = {0};
     json_t *more = NULL;
-    buf_printf(&path, "%s/%s", c->fabric, below);
-    int rc = cli_list(c, path.data, 0, &more);
+    buf_puts(&full, path);
+    if (focus != NULL)
+        http_query(&full, "focus", focus);
+    int rc = cli_list(c, full.data, limit, &more);
     json_array_extend(items, more);
     json_decref(more);
-    buf_done(&path);
+    buf_done(&full);
     return rc;
 }
 
-static int read_focus(struct cli *c, const struct query *q, char **ret_text, struct focus **ret)
+// How many there are without a focus; -1: not known.
+static long long total_of(struct cli *c, const char *path)
 {
-    struct err e = {0};
-    *ret = NULL;
-    *ret_text = q->focus != NULL                        ? xstrdup(q->focus)
-                : q->use_words && c->args.num_words > 0 ? tele_focus(c)
-                                                        : NULL;
-    if (*ret_text == NULL)
-        return CLI_OK;
-    *ret = focus_of(*ret_text, q->ends != NULL ? q->ends : q->fields, q->names, &e);
-    if (*ret != NULL)
-        return CLI_OK;
-    cli_complain(&e);
-    return CLI_USAGE;
+    struct buf full = {0};
+    json_t *doc = NULL;
+    buf_puts(&full, path);
+    http_query(&full, "limit", "1");
+    bool known = cli_get(c, full.data, &doc) == CLI_OK && json_is_integer(json_object_get(doc, "total"));
+    long long n = known ? js_int(doc, "total") : -1;
+    json_decref(doc);
+    buf_done(&full);
+    return n;
 }
 
-// The list at path (below the fabric), filtered. --limit counts what is left. *ret_said: that nothing matches
-// was said.
+// Says why a list that the focus asks for is empty. hits: what it takes before keep().
+static bool say_empty(struct cli *c, const char *path, const char *focus, size_t hits)
+{
+    if (hits == 0)
+        tele_nothing(c, focus, total_of(c, path), "other", "others");
+    else
+        tele_none_such(c, focus, (long long)hits);
+    return c->out.format == OUT_TABLE;
+}
+
+// The list at path, of what the focus takes. --limit counts what is left. *ret_said: that nothing matches was
+// said.
 static int fetch(struct cli *c, const char *path, const struct query *q, json_t **ret, bool *ret_said)
 {
-    struct focus *f = NULL;
-    char *text = NULL;
-    long long limit = 0, before = 0;
-    size_t hits = 0;
-    json_t *items = NULL;
-
+    long long limit = 0;
+    json_t *items = json_array();
+    char *focus = q->focus != NULL                        ? xstrdup(q->focus)
+                  : q->use_words && c->args.num_words > 0 ? tele_focus(c)
+                                                          : NULL;
     *ret_said = false;
     int rc = cli_number(c, "limit", 1, 100000000, &limit);
     if (rc == CLI_OK)
-        rc = read_focus(c, q, &text, &f);
-    bool later = f != NULL || q->keep != NULL;
-    if (rc == CLI_OK)
-        rc = cli_list(c, path, later ? 0 : limit, &items);
-    if (rc == CLI_OK && q->also != NULL)
-        rc = append(c, q->also, items);
-    if (rc == CLI_OK && wants_tele(c, q, text))
+        rc = append(c, path, focus, q->keep != NULL ? 0 : limit, items);
+    if (rc == CLI_OK && q->also != NULL) {
+        struct buf also = {0};
+        buf_printf(&also, "%s/%s", c->fabric, q->also);
+        rc = append(c, also.data, focus, 0, items);
+        buf_done(&also);
+    }
+    size_t hits = json_array_size(items);
+    items = kept(items, q);
+    cut_list(items, limit);
+    if (rc == CLI_OK && q->tele != NULL && (c->out.format != OUT_TABLE || q->focus != NULL))
         add_tele(c, q, items);
-    before = (long long)json_array_size(items);
-    if (rc == CLI_OK && later) {
-        items = filtered(c, items, q, f, &hits);
-        rc = items == NULL ? CLI_USAGE : CLI_OK;
-    }
-    if (rc == CLI_OK) {
-        cut_list(items, limit);
-        *ret = items;
-    }
-    if (rc == CLI_OK && text != NULL && json_array_size(items) == 0) {
-        if (hits == 0)
-            tele_nothing(c, text, before, "other", "others");
-        else
-            tele_none_such(c, text, (long long)hits);
-        *ret_said = c->out.format == OUT_TABLE;
-    }
-    free(text);
-    focus_free(f);
+    if (rc == CLI_OK && focus != NULL && json_array_size(items) == 0)
+        *ret_said = say_empty(c, path, focus, hits);
+    free(focus);
+    *ret = items;
     return rc;
 }
 
@@ -555,7 +330,7 @@ static int show_node(struct cli *c, json_t *node)
 static int list_nodes(struct cli *c, const char *name, bool focus)
 {
     static const char *const filter[] = {"type", "role", "name"};
-    struct query q = {.fields = node_fields, .names = "name guid", .use_words = focus};
+    struct query q = {.fields = node_fields, .use_words = focus};
     struct buf path = {0};
 
     buf_puts(&path, "nodes");
@@ -643,11 +418,7 @@ static int show_port(struct cli *c, json_t *ports, const char *node, long long n
 // Ports of a node, or of all of them by --focus.
 static int list_ports(struct cli *c, json_t *node, long long num)
 {
-    struct query q = {.fields = port_fields,
-                      .ends = port_focus,
-                      .names = "node_name node_guid peer",
-                      .focus = args_value(&c->args, "focus"),
-                      .tele = "counters"};
+    struct query q = {.fields = port_fields, .focus = args_value(&c->args, "focus"), .tele = "counters"};
     struct buf path = {0}, tele = {0};
     json_t *ports = NULL;
 
@@ -716,12 +487,7 @@ static int link_word(struct cli *c, const char *word, json_t **ret)
 int cmd_link(struct cli *c)
 {
     struct link_test t = {.down = args_has(&c->args, "down")};
-    struct query q = {.fields = link_fields,
-                      .ends = link_focus,
-                      .names = "a z a_guid z_guid",
-                      .keep = keep_link,
-                      .arg = &t,
-                      .tele = "health?all=1"};
+    struct query q = {.fields = link_fields, .keep = keep_link, .arg = &t, .tele = "health?all=1"};
     json_t *node = NULL;
     int rc = CLI_OK;
 
@@ -738,65 +504,6 @@ int cmd_link(struct cli *c)
     if (rc == CLI_OK)
         rc = show_list(c, "links", &q);
     json_decref(node);
-    return rc;
-}
-
-static int rank(const char *severity)
-{
-    static const char *const word[] = {"error", "critical", "major", "warning", "minor"};
-    for (size_t i = 0; i < sizeof(word) / sizeof(word[0]); i++)
-        if (strcmp(severity, word[i]) == 0)
-            return i < 3 ? 0 : 1;
-    return 2;
-}
-
-static bool keep_finding(json_t *f, void *arg)
-{
-    return rank(js_str(f, "severity")) <= *(const int *)arg;
-}
-
-static json_t *worst_first(json_t *items)
-{
-    json_t *sorted = json_array(), *f;
-    size_t i;
-    for (int r = 0; r <= 2; r++)
-        json_array_foreach(items, i, f)
-        {
-            if (rank(js_str(f, "severity")) == r)
-                json_array_append(sorted, f);
-        }
-    json_decref(items);
-    return sorted;
-}
-
-int cmd_finding(struct cli *c)
-{
-    const char *severity = args_value(&c->args, "severity");
-    int least = severity ? rank(severity) : 2;
-    struct query q = {.fields = finding_fields,
-                      .ends = finding_focus,
-                      .names = "where code",
-                      .use_words = true,
-                      .keep = keep_finding,
-                      .arg = &least};
-    struct buf path = {0};
-    json_t *items = NULL;
-
-    int rc = cli_fabric(c);
-    if (rc != CLI_OK)
-        return rc;
-    buf_printf(&path, "%s/findings", c->fabric);
-    bool said;
-    rc = fetch(c, path.data, &q, &items, &said);
-    if (rc == CLI_OK) {
-        items = worst_first(items);
-        if (!said)
-            out_list(&c->out, finding_fields, items);
-        if (rank(js_str(json_array_get(items, 0), "severity")) == 0)
-            rc = CLI_FINDINGS;
-    }
-    json_decref(items);
-    buf_done(&path);
     return rc;
 }
 
