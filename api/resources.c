@@ -501,11 +501,12 @@ static bool check_body(struct request *r)
     return false;
 }
 
-// The tag names what an answer is made of: this run of the daemon and the fabric's last change.
+// The tag names what an answer is made of: this run of the daemon and the fabric's last change. A focus may
+// ask for counters.
 static void make_etag(struct request *r)
 {
     const char *format = query_str(r, "format");
-    if (!r->res->etag || view_fabric(r->view) == NULL)
+    if (!r->res->etag || query_str(r, "focus") != NULL || view_fabric(r->view) == NULL)
         return;
     snprintf(r->etag, sizeof(r->etag), "\"%llx-%llx-%llx%s\"", (unsigned long long)r->api->c.started_wall_ns,
              (unsigned long long)r->view->f->generation, (unsigned long long)r->view->changes,
