@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/guid.h"
 #include "lib/xalloc.h"
 #include "telemetry/alarm_priv.h"
 
@@ -116,6 +117,17 @@ static struct alarm_rec *by_device(const struct alarms *a, const struct alarm_re
     return c;
 }
 
+// Modules of one device that get hot together do with it.
+static struct alarm_rec *by_hot_device(const struct alarms *a, const struct alarm_rec *r)
+{
+    char guid[GUID_STR_SIZE];
+    if (!r->leader || !r->leader->node_guid[0])
+        return NULL;
+    struct alarm_rec *c =
+        alarm_rec_find(a, r->v.fabric, "L18", guid_str(r->leader->node_guid[0], guid), false);
+    return may_cause(c, r) ? c : NULL;
+}
+
 static struct alarm_rec *cause_of(const struct alarms *a, const struct nodes *nodes, struct alarm_rec *r)
 {
     struct alarm_rec *c = r->told_cause ? alarm_rec_by_id(a, r->told_cause) : NULL;
@@ -128,6 +140,8 @@ static struct alarm_rec *cause_of(const struct alarms *a, const struct nodes *no
             return c;
         return is_rule(r, "L04") ? by_device(a, r) : same_link(a, r, "L02");
     }
+    if (is_rule(r, "L16"))
+        return by_hot_device(a, r);
     return r->v.rule->id[0] == 'L' ? by_cable(a, r) : NULL;
 }
 

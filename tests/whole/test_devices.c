@@ -151,6 +151,8 @@ static void spines_fans(void **state)
     a = only(s, "L16");
     assert_int_equal(a->node_guid[0], s->spine);
     assert_true(a->group && a->members == fabric_by_guid(sm_fabric(s->w.r.sm), s->spine)->num_ports);
+    assert_int_equal(a->root, id); // of the fans and the ASIC
+    assert_int_equal(only(s, "L18")->followers, 1);
 
     // Of a spine that ibdiagnet did not reach nothing is better.
     s->spine_is_named = false;
