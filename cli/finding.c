@@ -144,14 +144,14 @@ static bool node_called(json_t *n, const char *word)
 static const char codes[] =
     "adaptive-not-kept adaptive-refused alias-ignored bad-line bad-node-info bad-port bad-record "
     "blueprint-growth blueprint-missing blueprint-moved blueprint-replaced command-ignored "
-    "drained drained-away drained-in-use duplicate-guid duplicate-lid duplicate-link duplicate- "
-    "port duplicate-port-guid duplicate-record few-lanes foreign-pkeys guid-mismatch include- "
-    "failed include-refused lanes-not-kept lid-conflict lid-disagrees lid-not-unicast lid-unset "
-    "lids-exhausted lids-reclaimed m-key no-description no-speed node-without-record one-sided- "
-    "link peer-silent port-after-record port-info-silent rail-miscabled repeated-name routes- "
-    "incomplete second-master self-link separate-part set-failed set-ignored su-miscabled switch- "
-    "info-silent table-too-small too-far too-large too-many-nodes unconnected-node unknown-line "
-    "unknown-speed virtual-ports xdr-planes";
+    "drained drained-away drained-in-use duplicate-guid duplicate-lid duplicate-link "
+    "duplicate-port duplicate-port-guid duplicate-record few-lanes foreign-pkeys guid-mismatch "
+    "include-failed include-refused lanes-not-kept lid-conflict lid-disagrees lid-not-unicast "
+    "lid-unset lids-exhausted lids-reclaimed m-key no-description no-speed node-without-record "
+    "one-sided-link peer-silent port-after-record port-info-silent rail-miscabled repeated-name "
+    "routes-incomplete second-master self-link separate-part set-failed set-ignored su-miscabled "
+    "switch-info-silent table-too-small too-far too-large too-many-nodes unconnected-node "
+    "unknown-line unknown-speed virtual-ports xdr-planes";
 
 static bool is_code(const char *word)
 {
