@@ -262,40 +262,81 @@ static bool is_alarm_word(const char *word)
     return false;
 }
 
-static bool by_ends(struct api *a, struct sieve *s, const struct alarm_row *row, const struct alarm *x,
-                    bool *ret_any)
+// What a focus asks, with counters as they are in this turn of the loop, of the fabric that was asked of
+// last.
+struct asking {
+    struct api *a;
+    struct sieve *focus; // NULL: all are wanted
+    struct view *v;
+    struct tele_view w;
+    bool counted;
+};
+
+static void asking_end(struct asking *k)
+{
+    if (k->counted)
+        tele_view_done(&k->w);
+    k->counted = false;
+    k->v = NULL;
+}
+
+static void asking_of(struct asking *k, const char *fabric)
+{
+    struct view *v = view_named(k->a, fabric);
+    if (v == k->v)
+        return;
+    asking_end(k);
+    k->v = v;
+    k->counted = v != NULL && sieve_parts(k->focus) != 0 && tele_view_at(k->a, v, &k->w);
+}
+
+static bool by_ends(struct asking *k, const struct alarm_row *row, const struct alarm *x, bool *ret_any)
 {
     struct facts_space end;
-    struct tele_view w;
-    struct view *v = view_named(a, x->fabric);
-    bool counted = v != NULL && tele_view_at(a, v, &w);
+    asking_of(k, x->fabric);
     for (int i = 0; i < 2; i++) {
         if (x->node_guid[i] == 0)
             continue;
         *ret_any = true;
-        facts_fill(a, x->fabric, counted ? &w : NULL, x->node_guid[i], x->port[i],
-                   sieve_parts(s) & ~(unsigned)FACTS_ALARM, &end);
+        facts_fill(k->a, x->fabric, k->counted ? &k->w : NULL, x->node_guid[i], x->port[i],
+                   sieve_parts(k->focus), &end);
         end.row.alarm = (int64_t)x->id; // itself
         end.row.alarm_rule = x->rule->id;
-        if (sieve_has_end(s, row, &end.row))
+        if (sieve_has_end(k->focus, row, &end.row))
             return true;
     }
     return false;
 }
 
 // By either end, of its own or of what a group has taken in.
-static bool focus_has(struct api *a, struct sieve *s, const struct alarm_row *row, const struct alarm *x)
+static bool focus_has(struct asking *k, const struct alarm_row *row, const struct alarm *x)
 {
     const struct alarm **member = NULL;
     bool any = false;
-    if (s == NULL || by_ends(a, s, row, x, &any))
+    if (k->focus == NULL || by_ends(k, row, x, &any))
         return true;
-    uint32_t n = x->group ? alarm_members(a->c.alarms, x->id, &member) : 0;
+    uint32_t n = x->group ? alarm_members(k->a->c.alarms, x->id, &member) : 0;
     bool hit = false;
     for (uint32_t i = 0; i < n && !hit; i++)
-        hit = by_ends(a, s, row, member[i], &any);
+        hit = by_ends(k, row, member[i], &any);
     free(member);
-    return hit || (!any && sieve_has(s, row));
+    return hit || (!any && sieve_has(k->focus, row));
+}
+
+// Where nothing is collected nobody knows: that nothing matches would be no answer.
+static bool take_focus(struct request *r, struct sieve **ret)
+{
+    struct tele_view w;
+    bool any = false;
+    if (!query_focus_of(r, &alarm_sieve, is_alarm_word, ret))
+        return false;
+    for (unsigned i = 0; i < r->api->c.num_fabrics && !any; i++)
+        any = tele_view_at(r->api, &r->api->view[i], &w);
+    if (any || *ret == NULL || !(sieve_parts(*ret) & FACTS_COUNTED & ~(unsigned)FACTS_ALARM))
+        return true;
+    answer_problem(r, 409, "no counters are collected: what they say of ports is not known");
+    sieve_free(*ret);
+    return false;
 }
 
 struct alarm_filter {
@@ -319,7 +360,7 @@ static bool take_filter(struct request *r, struct alarm_filter *f)
         answer_problem(r, 400, "no rule \"%.40s\"; doc/alarms.md lists them", f->rule);
         return false;
     }
-    return query_focus_of(r, &alarm_sieve, is_alarm_word, &f->focus);
+    return take_focus(r, &f->focus);
 }
 
 static bool passes(const struct alarm_filter *f, const struct alarm *x, bool silenced)
@@ -333,6 +374,7 @@ static bool passes(const struct alarm_filter *f, const struct alarm *x, bool sil
 struct alarm_walk {
     struct slices s;
     struct alarm_filter f;
+    struct asking ask;
     bool silenced, begun;
     struct list l;
     uint64_t *id;
@@ -359,7 +401,7 @@ static void put_alarm(struct alarm_walk *k, const struct alarm *x)
     struct alarm_row row;
     struct alarm_space space;
     fill(k->s.r->api, x, &row, &space);
-    if (!focus_has(k->s.r->api, k->f.focus, &row, x))
+    if (!focus_has(&k->ask, &row, x))
         return;
     fill_evidence(x, &row, &space);
     list_item(&k->l, &row);
@@ -374,13 +416,15 @@ static bool walk_step(struct slices *s)
 
     if (!k->begun)
         walk_begin(k, all);
-    for (; k->i < k->n && !list_full(&k->l); k->i++) {
-        if (slice_over(s))
-            return false;
+    k->ask = (struct asking){.a = s->r->api, .focus = k->f.focus};
+    for (; k->i < k->n && !list_full(&k->l) && !slice_over(s); k->i++) {
         const struct alarm *x = k->id[k->i] != 0 ? alarm_by_id(all, k->id[k->i]) : NULL;
         if (x != NULL)
             put_alarm(k, x);
     }
+    asking_end(&k->ask);
+    if (k->i < k->n && !list_full(&k->l))
+        return false;
     list_end(&k->l, k->i < k->n ? number_text(k->i, next) : NULL, k->f.focus == NULL ? k->total : NO_INT,
              NO_INT, wall_now_ns());
     return true;

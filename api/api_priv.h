@@ -265,6 +265,7 @@ void list_end(struct list *l, const char *next, int64_t total, int64_t generatio
 struct view *view_of(struct request *r);
 struct view *view_named(struct api *a, const char *fabric);    // NULL: there is none
 const struct fabric *view_fabric(struct view *v);              // refreshed; NULL when there is none
+const struct fabric *view_known(const struct view *v);         // its blueprint; NULL: it has none
 const struct fabric_tables *view_tables(const struct view *v); // NULL offline
 const uint32_t *view_order(struct view *v);
 uint32_t view_order_find(struct view *v, uint64_t guid); // first position whose GUID is not below

@@ -2,7 +2,6 @@
 #include "api/facts.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "api/counters.h"
 #include "telemetry/congest.h"
@@ -147,8 +146,8 @@ static uint32_t slot_of(const struct tele_view *w, const struct end *x)
 struct asked {
     struct api *a;
     const char *fabric;
-    const struct fabric *f; // NULL: none, or not now
-    struct tele_view *w;    // NULL: it has no counters
+    const struct fabric *f, *known; // NULL: none, or not now; the blueprint
+    struct tele_view *w;            // NULL: it has no counters
     unsigned parts;
 };
 
@@ -201,16 +200,21 @@ static struct end end_behind(const struct asked *q, const struct end *x)
         return (struct end){fabric_node(q->f, z->node)->guid, z->num};
     }
     uint32_t slot = slot_of(q->w, x), far = slot != TELE_SLOT_NONE ? tele_far(q->w, slot) : TELE_SLOT_NONE;
-    if (far == TELE_SLOT_NONE)
+    if (far != TELE_SLOT_NONE) // where it led when it was last seen
+        return (struct end){q->w->t->port[far].node_guid, q->w->t->port[far].num};
+    p = port_of(q->known, x);
+    if (p == NULL || !port_valid(p->peer))
         return (struct end){0};
-    return (struct end){q->w->t->port[far].node_guid, q->w->t->port[far].num};
+    const struct port *z = fabric_port(q->known, p->peer);
+    return (struct end){fabric_node(q->known, z->node)->guid, z->num};
 }
 
 void facts_fill(struct api *a, const char *fabric, struct tele_view *w, uint64_t guid, unsigned port,
                 unsigned parts, struct facts_space *ret)
 {
     struct view *v = view_named(a, fabric);
-    const struct asked q = {a, fabric, v != NULL ? view_fabric(v) : NULL, w, parts};
+    const struct asked q = {a, fabric, v != NULL ? view_fabric(v) : NULL, v != NULL ? view_known(v) : NULL,
+                            w, parts};
     const struct end x = {guid, port};
     fill(&q, &x, ret, 0);
     if (!(parts & FACTS_PEER))

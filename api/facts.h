@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a focus knows of a port as it is now: the same words in every list that has ports, links or what is
-// about them. A row's own fields come first where they are called alike.
+// about them. Where the port is (place_row) always means the port; of the rest a row's own fields come first
+// where they are called alike, but for lists of ports.
 #ifndef WEFT_API_FACTS_H
 #define WEFT_API_FACTS_H
 
@@ -12,7 +13,8 @@ enum facts_part { // what costs more than a look into the fabric is filled where
     FACTS_MODULE = 4,
     FACTS_RATES = 8,
     FACTS_PEER = 16,
-    FACTS_PORT = 32
+    FACTS_PORT = 32,
+    FACTS_COUNTED = FACTS_LIVE | FACTS_ALARM | FACTS_MODULE | FACTS_RATES // those that a collector has
 };
 
 struct facts_row {

@@ -12,7 +12,8 @@
 #include "lib/guid.h"
 
 static const struct field place_fields[] = {PLACE_FIELDS, {0}};
-const struct schema schema_place = {.name = "place", "", sizeof(struct place_row), place_fields};
+_Static_assert(sizeof(place_fields) / sizeof(place_fields[0]) == PLACE_NUM + 1, "fields of places");
+static const struct schema schema_place = {.name = "place", "", sizeof(struct place_row), place_fields};
 
 // --- names ---
 
@@ -117,6 +118,14 @@ int place_word(struct api *a, const struct view *only, const char *word, struct 
 
 // --- a port ---
 
+// The port's cable; PORT_NONE: there is none.
+static port_id cabled(const struct fabric *f, uint64_t guid, unsigned port)
+{
+    const struct node *n = f != NULL && port > 0 ? fabric_by_guid(f, guid) : NULL;
+    port_id p = n != NULL ? fabric_port_at(f, n, port) : PORT_NONE;
+    return port_valid(p) && port_valid(fabric_port(f, p)->peer) ? p : PORT_NONE;
+}
+
 static void fill_node(const struct fabric *f, const struct node *n, struct place_row *row)
 {
     row->name = fabric_desc(f, n);
@@ -127,31 +136,35 @@ static void fill_node(const struct fabric *f, const struct node *n, struct place
     row->tier = id_or_null(n->tier, TIER_NONE);
     row->plane = n->plane;
     row->host = id_or_null(n->host, ID_NONE);
-    port_id p = row->port > 0 ? fabric_port_at(f, n, (unsigned)row->port) : PORT_NONE;
-    if (!port_valid(p) || !port_valid(fabric_port(f, p)->peer))
-        return;
-    const struct port *q = fabric_port(f, fabric_port(f, p)->peer);
-    row->kind = link_kinds[n->type == NODE_SWITCH && fabric_node(f, q->node)->type == NODE_SWITCH];
-    if (fabric_port(f, p)->rail != RAIL_NONE)
-        row->rail = fabric_port(f, p)->rail;
 }
 
-// A node that is gone just now is found in the blueprint: a silence for a rack holds while the rack is out.
-static const struct fabric *fabric_of(struct api *a, const char *name, uint64_t guid, const struct node **ret)
+static void fill_cable(const struct fabric *f, const struct port *p, struct place_row *row)
 {
-    struct sm_blueprint b = {0};
-    struct view *v = view_named(a, name);
-    const struct fabric *f = v != NULL ? view_fabric(v) : NULL;
-    if (f != NULL && (*ret = fabric_by_guid(f, guid)) != NULL)
-        return f;
-    if (v != NULL && v->src->sm != NULL)
-        sm_get_blueprint(v->src->sm, &b);
-    return b.known != NULL && (*ret = fabric_by_guid(b.known, guid)) != NULL ? b.known : NULL;
+    const struct port *q = fabric_port(f, p->peer);
+    row->kind = link_kinds[fabric_node(f, p->node)->type == NODE_SWITCH &&
+                           fabric_node(f, q->node)->type == NODE_SWITCH];
+    if (p->rail != RAIL_NONE)
+        row->rail = p->rail;
+}
+
+// What is away just now, a node or a cable, is found in the blueprint: a silence for a rack holds while the
+// rack is out.
+static void fill_place(const struct fabric *const in[2], struct place_row *row)
+{
+    const struct node *n = NULL;
+    port_id p = PORT_NONE;
+    for (unsigned i = 0; i < 2 && n == NULL; i++)
+        if (in[i] != NULL && (n = fabric_by_guid(in[i], row->guid)) != NULL)
+            fill_node(in[i], n, row);
+    for (unsigned i = 0; i < 2 && !port_valid(p); i++)
+        if (port_valid(p = cabled(in[i], row->guid, (unsigned)row->port)))
+            fill_cable(in[i], fabric_port(in[i], p), row);
 }
 
 void place_fill(struct api *a, const char *fabric, uint64_t node_guid, unsigned port, struct place_space *s)
 {
-    const struct node *n = NULL;
+    struct view *v = view_named(a, fabric);
+    const struct fabric *const in[2] = {v != NULL ? view_fabric(v) : NULL, v != NULL ? view_known(v) : NULL};
     s->row = (struct place_row){.fabric = fabric,
                                 .guid = node_guid,
                                 .name = "",
@@ -163,9 +176,7 @@ void place_fill(struct api *a, const char *fabric, uint64_t node_guid, unsigned 
                                 .tier = NO_INT,
                                 .plane = NO_INT,
                                 .host = NO_INT};
-    const struct fabric *f = fabric_of(a, fabric, node_guid, &n);
-    if (f != NULL)
-        fill_node(f, n, &s->row);
+    fill_place(in, &s->row);
     snprintf(s->place, sizeof(s->place), "%.200s/%u", s->row.name, port);
     snprintf(s->element, sizeof(s->element), "%.200s[%u]", s->row.name, port);
 }

@@ -316,7 +316,6 @@ static bool parse_cursor(struct request *r, bool with_port, struct position *ret
     return false;
 }
 
-// What all three lists are walked by, a slice a turn: a snapshot that stays while others come.
 // What a focus asks, with the counters of the fabric as they are in this turn of the loop.
 struct asking {
     struct api *a;
@@ -367,16 +366,31 @@ static bool port_wanted(struct asking *k, const void *row, const struct fabric *
                         fabric_node(f, p->node)->guid, p->num);
 }
 
-// By one of its ports, or by itself.
+// By one of its ports; of a switch's port 0 nothing is counted.
 static bool node_wanted(struct asking *k, const void *row, const struct fabric *f, const struct node *n)
 {
+    bool counted = k->focus != NULL && (sieve_parts(k->focus) & FACTS_COUNTED);
+    unsigned first = n->type == NODE_SWITCH && counted ? 1 : 0;
     unsigned num = n->num_ports + (n->type == NODE_SWITCH ? 1u : 0u);
-    bool hit = sieve_has(k->focus, row);
-    for (unsigned i = 0; i < num && !hit; i++)
+    bool hit = num <= first && sieve_has(k->focus, row);
+    for (unsigned i = first; i < num && !hit; i++)
         hit = port_wanted(k, row, f, &f->port[n->first_port + i]);
     return hit;
 }
 
+// Where nothing is collected nobody knows: that nothing matches would be no answer.
+static bool take_focus(struct request *r, const struct sieve_rows *rows, struct sieve **ret)
+{
+    struct tele_view w;
+    if (!query_focus_of(r, rows, NULL, ret))
+        return false;
+    if (*ret == NULL || !(sieve_parts(*ret) & FACTS_COUNTED) || tele_view_of(r, &w))
+        return true;
+    sieve_free(*ret);
+    return false;
+}
+
+// What all three lists are walked by, a slice a turn: a snapshot that stays while others come.
 struct walk {
     struct slices s;
     struct view *v;
@@ -496,7 +510,7 @@ void get_nodes(struct request *r)
     struct sieve *focus;
     struct position after;
 
-    if (v == NULL || !parse_cursor(r, false, &after) || !query_focus_of(r, &node_sieve, NULL, &focus))
+    if (v == NULL || !parse_cursor(r, false, &after) || !take_focus(r, &node_sieve, &focus))
         return;
     struct node_walk *k = xcalloc(1, sizeof(*k));
     walk_init(&k->w, r, v, &schema_node);
@@ -610,7 +624,7 @@ void get_ports(struct request *r)
         answer_unresolved(r, "node", rc, &e);
         return;
     }
-    if (!query_focus_of(r, &port_sieve, NULL, &focus))
+    if (!take_focus(r, &port_sieve, &focus))
         return;
     struct walk *w = xcalloc(1, sizeof(*w));
     walk_init(w, r, v, &schema_port);
@@ -742,19 +756,17 @@ static void away_free(struct slices *s)
 
 static void get_away(struct request *r, struct view *v)
 {
-    struct sm_blueprint b = {0};
+    const struct fabric *known = view_known(v);
     struct sieve *focus;
     uint64_t i;
-    if (!cursor_number(r, &i) || !query_focus_of(r, &link_sieve, NULL, &focus))
+    if (!cursor_number(r, &i) || !take_focus(r, &link_sieve, &focus))
         return;
-    if (v->src->sm != NULL)
-        sm_get_blueprint(v->src->sm, &b);
     struct away *w = xcalloc(1, sizeof(*w));
     w->s.step = away_step;
     w->s.free = away_free;
     w->v = v;
     w->f = fabric_ref(v->f);
-    w->known = b.known != NULL ? fabric_ref(b.known) : NULL;
+    w->known = known != NULL ? fabric_ref(known) : NULL;
     w->focus = focus;
     w->i = i;
     list_begin(&w->l, r, &schema_link);
@@ -771,7 +783,7 @@ void get_links(struct request *r)
         get_away(r, v);
         return;
     }
-    if (v == NULL || !parse_cursor(r, true, &after) || !query_focus_of(r, &link_sieve, NULL, &focus))
+    if (v == NULL || !parse_cursor(r, true, &after) || !take_focus(r, &link_sieve, &focus))
         return;
     struct walk *w = xcalloc(1, sizeof(*w));
     walk_init(w, r, v, &schema_link);

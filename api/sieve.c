@@ -99,13 +99,15 @@ static const char *const *rule_ids(void)
     return rules;
 }
 
-static bool is_share(const char *name)
+static const char *const shares[] = {"used", "rcv_used", "held", "score", NULL}, *const gbits[] = {
+                                                                                     "speed", "gbps",
+                                                                                     "lost_gbps", NULL};
+
+static bool is_one_of(const char *name, const char *const *names)
 {
-    static const char *const share[] = {"used", "rcv_used", "held", "score"};
-    for (size_t i = 0; i < sizeof(share) / sizeof(share[0]); i++)
-        if (strcmp(name, share[i]) == 0)
-            return true;
-    return false;
+    while (*names != NULL && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
 }
 
 static const struct field *field_of(const struct column *c)
@@ -122,7 +124,9 @@ static void about(const void *arg, unsigned i, struct focus_about *ret)
     if (f->type == FIELD_BOOL)
         ret->words = yes_no;
     else if (f->type == FIELD_INT || f->type == FIELD_NUM)
-        ret->holds = is_share(f->name) ? FOCUS_SHARE : FOCUS_NUMBER;
+        ret->holds = is_one_of(f->name, shares)  ? FOCUS_SHARE
+                     : is_one_of(f->name, gbits) ? FOCUS_GBITS
+                                                 : FOCUS_NUMBER;
     else if (f->type == FIELD_STR)
         ret->words = f->name_of;
     else if (f->type == FIELD_TIME)

@@ -250,17 +250,9 @@ int port_parse(const struct fabric *f, const char *text, uint64_t *ret_guid, int
     return 0;
 }
 
-static const struct fabric *blueprint_of(const struct view *v)
-{
-    struct sm_blueprint b = {0};
-    if (v->src->sm != NULL)
-        sm_get_blueprint(v->src->sm, &b);
-    return b.known;
-}
-
 int view_port_parse(struct view *v, const char *text, uint64_t *ret_guid, int *ret_port, struct err *e)
 {
-    const struct fabric *known = blueprint_of(v);
+    const struct fabric *known = view_known(v);
     int rc = port_parse(view_fabric(v), text, ret_guid, ret_port, e);
     if (rc == -ENOENT && known != NULL && port_parse(known, text, ret_guid, ret_port, &(struct err){0}) == 0)
         rc = 0;
@@ -269,14 +261,14 @@ int view_port_parse(struct view *v, const char *text, uint64_t *ret_guid, int *r
 
 const struct node *view_away(struct view *v, uint64_t guid)
 {
-    const struct fabric *f = view_fabric(v), *known = blueprint_of(v);
+    const struct fabric *f = view_fabric(v), *known = view_known(v);
     return known == NULL || (f != NULL && fabric_by_guid(f, guid) != NULL) ? NULL
                                                                            : fabric_by_guid(known, guid);
 }
 
 const char *view_node_name(struct view *v, uint64_t guid)
 {
-    const struct fabric *f[] = {view_fabric(v), blueprint_of(v)};
+    const struct fabric *f[] = {view_fabric(v), view_known(v)};
     for (unsigned i = 0; i < 2; i++) {
         const struct node *n = f[i] != NULL ? fabric_by_guid(f[i], guid) : NULL;
         if (n != NULL)

@@ -147,7 +147,6 @@ struct place_space {
     struct place_row row;
     char place[PLACE_TEXT], element[PLACE_TEXT];
 };
-extern const struct schema schema_place;
 void place_fill(struct api *a, const char *fabric, uint64_t node_guid, unsigned port,
                 struct place_space *ret);                    // stays where it is
 int place_check(const char *focus, struct err *e);           // 0, or not understood and *e

@@ -53,6 +53,14 @@ const struct fabric *view_fabric(struct view *v)
     return f;
 }
 
+const struct fabric *view_known(const struct view *v)
+{
+    struct sm_blueprint b = {0};
+    if (v->src->sm != NULL)
+        sm_get_blueprint(v->src->sm, &b);
+    return b.known;
+}
+
 const struct fabric_tables *view_tables(const struct view *v)
 {
     return v->src->sm != NULL ? sm_tables(v->src->sm) : NULL;

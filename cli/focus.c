@@ -34,7 +34,7 @@ static const struct {
     {"type", {.words = types}},       {"role", {.words = roles}},          {"kind", {.words = kinds}},
     {"tier", {FOCUS_NUMBER, tiers}},  {"state", {.words = states}},        {"health", {.words = healths}},
     {"pma", {.words = pmas}},         {"severity", {.words = severities}}, {"used", {.holds = FOCUS_SHARE}},
-    {"held", {.holds = FOCUS_SHARE}},
+    {"held", {.holds = FOCUS_SHARE}}, {"gbps", {.holds = FOCUS_GBITS}},
 };
 
 static void about(const void *arg, unsigned i, struct focus_about *ret)

@@ -22,7 +22,7 @@ enum kind { K_AND, K_OR, K_NOT, K_ATOM, K_NAME };
 struct value {
     char *text;
     bool is_number, is_range;
-    char unit; // '%', 's', 'm', 'h', 'd'; 0: none, or one that means nothing
+    char unit; // of its upper end; 0: none
     double low, high;
     struct value *next;
 };
@@ -119,43 +119,51 @@ static bool take_op(struct focus *f, enum op *ret)
     return false;
 }
 
-// The whole of n bytes as a number, a unit allowed: of times, or of others.
-static bool read_number(const char *s, size_t n, bool span, double *ret, char *ret_unit)
+static const char *units_of(enum focus_holds holds)
+{
+    return holds == FOCUS_SPAN ? "smhd" : holds == FOCUS_SHARE ? "%" : holds == FOCUS_GBITS ? "G" : "kMG";
+}
+
+// The whole of n bytes as a number, a unit of the field's allowed.
+static bool read_number(const char *s, size_t n, enum focus_holds holds, double *ret, char *ret_unit)
 {
     char text[64], *end;
     if (n == 0 || n >= sizeof(text))
         return false;
     snprintf(text, sizeof(text), "%.*s", (int)n, s);
     *ret = strtod(text, &end);
-    *ret_unit = end[0] == 'G' ? 0 : end[0];
+    *ret_unit = end[0];
     return end != text && isfinite(*ret) &&
-           (end[0] == 0 || (end[1] == 0 && strchr(span ? "smhd" : "%G", end[0]) != NULL));
+           (end[0] == 0 || (end[1] == 0 && strchr(units_of(holds), end[0]) != NULL));
 }
 
-static double in_unit(double v, char unit)
+static double in_unit(double v, enum focus_holds holds, char unit)
 {
-    double times = unit == 'm' ? 60 : unit == 'h' ? 3600 : unit == 'd' ? 86400 : 1;
-    return unit == '%' ? v / 100 : v * times;
+    if (unit == '%')
+        return v / 100;
+    if (holds == FOCUS_SPAN)
+        return v * (unit == 'm' ? 60 : unit == 'h' ? 3600 : unit == 'd' ? 86400 : 1);
+    return holds == FOCUS_GBITS ? v : v * (unit == 'k' ? 1e3 : unit == 'M' ? 1e6 : unit == 'G' ? 1e9 : 1);
 }
 
-// "400", "400G", "1..4", "5%..10%", "5..10%", of times "90s", "1h..2h", "1..2h": a unit at the upper end is
-// of both, one at the lower of that alone.
-static void parse_number(struct value *v, bool span)
+// "400", "400G", "1..4", "5%..10%", "5..10%", "90s", "1h..2h", "1..2h": a unit at the upper end is of both,
+// one at the lower of that alone.
+static void parse_number(struct value *v, enum focus_holds holds)
 {
     char low = 0;
     const char *dots = strstr(v->text, "..");
     size_t n = strlen(v->text), first = dots != NULL ? (size_t)(dots - v->text) : n;
 
-    v->is_number = read_number(v->text, first, span, &v->low, &low);
+    v->is_number = read_number(v->text, first, holds, &v->low, &low);
     if (dots == NULL) {
-        v->low = v->high = in_unit(v->low, low);
+        v->low = v->high = in_unit(v->low, holds, low);
         v->unit = low;
         return;
     }
     v->is_range = v->is_number =
-        v->is_number && read_number(dots + 2, n - first - 2, span, &v->high, &v->unit);
-    v->low = in_unit(v->low, low != 0 ? low : v->unit);
-    v->high = in_unit(v->high, v->unit);
+        v->is_number && read_number(dots + 2, n - first - 2, holds, &v->high, &v->unit);
+    v->low = in_unit(v->low, holds, low != 0 ? low : v->unit);
+    v->high = in_unit(v->high, holds, v->unit);
 }
 
 static struct value *parse_value(struct focus *f)
@@ -177,7 +185,7 @@ static struct value *parse_value(struct focus *f)
     v->text = xasprintf("%.*s", (int)n, f->p);
     f->p += n + quoted;
     if (!quoted)
-        parse_number(v, false);
+        parse_number(v, FOCUS_NUMBER);
     return v;
 }
 
@@ -269,6 +277,12 @@ static bool is_pattern(const char *s)
     return strpbrk(s, "*?") != NULL;
 }
 
+// "1*", of a number as it is written.
+static bool is_digits(const char *s)
+{
+    return is_pattern(s) && strstr(s, "..") == NULL && s[strspn(s, "0123456789.*?-")] == 0;
+}
+
 // A value that the field never has.
 static bool check_word(struct focus *f, const char *field, const struct focus_about *a, const struct value *v)
 {
@@ -281,11 +295,11 @@ static bool check_word(struct focus *f, const char *field, const struct focus_ab
     return bad(f, text) != NULL;
 }
 
-static bool check_share(struct focus *f, const char *field, const struct value *v)
+static bool check_share(struct focus *f, const char *field, const struct value *v, enum op op)
 {
     char text[260];
     const char *dots = strstr(v->text, "..");
-    if (v->unit == '%' || v->high <= 1)
+    if (v->unit == '%' || v->high < 1 || (v->high == 1 && op != OP_GT))
         return true;
     int low = dots != NULL ? (int)(dots - v->text) : 0;
     low -= low > 0 && v->text[low - 1] == '%';
@@ -301,8 +315,11 @@ static bool check_share(struct focus *f, const char *field, const struct value *
 static bool never_a_number(struct focus *f, const char *field, const struct focus_about *a,
                            const struct value *v)
 {
+    static const char *const like[] = {[FOCUS_NUMBER] = " (as 7, 5k, 1..4)",
+                                       [FOCUS_GBITS] = " (as 400, 400G, 100..200)",
+                                       [FOCUS_SHARE] = " (as 5%, 0.05, 5%..10%)"};
     char list[100] = "", text[300];
-    bool digits = strpbrk(v->text, "0123456789") != NULL;
+    bool digits = strpbrk(v->text, "0123456789") != NULL || a->holds == FOCUS_GBITS;
     if (a->words != NULL)
         list_words(a->words, list, sizeof(list));
     if (a->holds == FOCUS_SPAN)
@@ -311,28 +328,28 @@ static bool never_a_number(struct focus *f, const char *field, const struct focu
                  v->text);
     else
         snprintf(text, sizeof(text), "%.40s is a number%s%s%s, never \"%.40s\"", field,
-                 digits ? " (as 7, 400G, 5%, 1..4, 5%..10%)" : "", list[0] ? " or one of: " : "", list,
-                 v->text);
+                 digits ? like[a->holds] : "", list[0] ? " or one of: " : "", list, v->text);
     return bad(f, text) != NULL;
 }
 
-static bool check_number(struct focus *f, const char *field, const struct focus_about *a, struct value *v)
+static bool check_number(struct focus *f, const char *field, const struct focus_about *a, struct value *v,
+                         enum op op)
 {
     char text[200];
+    parse_number(v, a->holds); // quotes are no reason
     for (size_t i = 0; !v->is_number && a->words != NULL && a->words[i] != NULL; i++)
         if (strcmp(v->text, a->words[i]) == 0) {
             v->is_number = true;
             v->low = v->high = (double)i;
         }
-    if (!v->is_number || a->holds == FOCUS_SPAN)
-        parse_number(v, a->holds == FOCUS_SPAN); // quotes are no reason
     if (!v->is_number)
-        return is_pattern(v->text) || never_a_number(f, field, a, v);
+        return (a->holds == FOCUS_SPAN ? is_pattern(v->text) : is_digits(v->text)) ||
+               never_a_number(f, field, a, v);
     if (v->low > v->high) {
         snprintf(text, sizeof(text), "nothing is in %.40s: %.9g is above %.9g", v->text, v->low, v->high);
         return bad(f, text) != NULL;
     }
-    return a->holds != FOCUS_SHARE || check_share(f, field, v);
+    return a->holds != FOCUS_SHARE || check_share(f, field, v, op);
 }
 
 static bool check_values(struct focus *f, struct term *t)
@@ -345,7 +362,7 @@ static bool check_values(struct focus *f, struct term *t)
     for (struct value *v = t->values; v; v = v->next) {
         bool good = strcmp(v->text, "none") == 0 || (a.holds == FOCUS_ANYTHING && a.words == NULL);
         if (!good &&
-            !(a.holds == FOCUS_ANYTHING ? check_word(f, field, &a, v) : check_number(f, field, &a, v)))
+            !(a.holds == FOCUS_ANYTHING ? check_word(f, field, &a, v) : check_number(f, field, &a, v, t->op)))
             return false;
     }
     return true;
@@ -525,12 +542,13 @@ static bool ordered(const struct term *t, double v)
     return false;
 }
 
+// Of no value that is all that is true.
 static bool match_none(const struct term *t)
 {
     bool none = false;
     for (const struct value *x = t->values; x; x = x->next)
         none |= strcmp(x->text, "none") == 0;
-    return (t->op == OP_EQ && none) || (t->op == OP_NE && !none);
+    return none && t->op == OP_EQ;
 }
 
 static bool match_atom(const struct match *m, const struct term *t)

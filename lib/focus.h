@@ -11,14 +11,13 @@
 //     value = bare | "'" any "'" | number ".." number
 //
 // "=" takes globs, "~" an extended regular expression of at most 256 bytes, without {N,M} and \1; a field
-// without a value matches only field=none. Numbers may end in G (no meaning: "400G") or % (a hundredth),
-// those of times in s, m, h or d ("90s", "10m"; without: seconds); of a range the unit at its upper end is of
-// both
-// ("5..10%"), one at its lower end of that alone. A name matches any
-// of the name fields, as a glob, or what the caller says. Where it is known what a field may hold, a value
-// that it never has (a number with another unit, a range whose ends are the wrong way round) is refused, lest
-// a mistyped word seems to say that there is nothing.
-// Limits: 4 KiB, depth 32, 256 atoms.
+// without a value matches only field=none. Numbers have the unit of their field: shares % (a hundredth),
+// times s, m, h or d ("90s", "10m"; without: seconds), rates in Gb/s may end in G ("400G"), other numbers in
+// k, M or G (thousands). Of a range the unit at its upper end is of both ("5..10%"), one at its lower end of
+// that alone. A name matches any of the name fields, as a glob, or what the caller says. Where it is known
+// what a field may hold, a value that it never has (a number with another unit, a range whose ends are the
+// wrong way round) is refused, lest a mistyped word seems to say that there is nothing. Limits: 4 KiB, depth
+// 32, 256 atoms.
 #ifndef WEFT_LIB_FOCUS_H
 #define WEFT_LIB_FOCUS_H
 
@@ -32,6 +31,7 @@ struct focus;
 enum focus_holds {
     FOCUS_ANYTHING,
     FOCUS_NUMBER,
+    FOCUS_GBITS, // of links: Gb/s
     FOCUS_SHARE, // 0 to 1: a greater number without % is refused
     FOCUS_SPAN,  // seconds; its text, where there is one, is compared with what is no number
 };

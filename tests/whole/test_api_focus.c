@@ -309,19 +309,61 @@ static void alarms_too(void **state)
             fail_msg("%s: %zu", no[i], alarms_that(no[i]));
 }
 
-// What stays is known without counters; what comes from them is nothing then, and no error.
+// What stays is known without counters; of what comes from them nothing is known, which is said.
 static void of_a_file(void **state)
 {
+    static const char *const counted[] = {"ports?focus=pma%3Dread", "links?focus=health%3Dnone",
+                                          "nodes?focus=peer.errors%3E0", "links?focus=alarm%3Dnone"};
     (void)state;
     json_t *v = call("GET", "/fabrics/file/ports?focus=peer.type%3Dca%20speed%3E1&limit=10000", NULL, 200);
     assert_true(json_array_size(at(v, "items")) > 0);
     json_decref(v);
-    v = call("GET", "/fabrics/file/ports?focus=pma%3Dread&limit=10000", NULL, 200);
-    assert_int_equal(json_array_size(at(v, "items")), 0);
+    for (unsigned i = 0; i < sizeof(counted) / sizeof(counted[0]); i++) {
+        char path[100];
+        snprintf(path, sizeof(path), "/fabrics/file/%s", counted[i]);
+        refused_call("GET", path, NULL, 409, "");
+    }
+}
+
+static size_t count(const char *list, const char *focus)
+{
+    json_t *v = asked(list, focus);
+    size_t n = json_array_size(at(v, "items"));
     json_decref(v);
-    v = call("GET", "/fabrics/file/links?focus=health%3Dnone%20kind%3Dtrunk&limit=10000", NULL, 200);
-    assert_true(json_array_size(at(v, "items")) > 0);
-    json_decref(v);
+    return n;
+}
+
+// A node is taken for what its ports are; what is no port has nothing of it.
+static void nodes_by_ports(void **state)
+{
+    (void)state;
+    assert_int_equal(count("nodes", "type=ca state!=active"), 0);
+    assert_int_equal(count("nodes", "type=ca not state=active"), 0);
+    assert_int_equal(count("nodes", "type=switch pma!=read"), 0);
+    assert_int_equal(count("nodes", "type=switch peer.pma!=read"), 1);
+    assert_int_equal(count("nodes", "pma!=read"), 1);
+    assert_int_equal(count("nodes", "role=leaf"), 8);
+    assert_int_equal(count("nodes", "errors>2"), 1);
+}
+
+// The other end may have an alarm of its own, of another rule.
+static void alarms_at_both_ends(void **state)
+{
+    (void)state;
+    const struct fabric *f = sm_fabric(env.rig.sm);
+    const struct port *p = fabric_port(f, fabric_port_at(f, named(LEAF), 34));
+    const struct port *q = fabric_port(f, p->peer);
+    assert_int_equal(alarms_that("peer.alarm!=none"), 0);
+    alarm_raise(env.alarms, &(struct alarm_report){.fabric = "live",
+                                                   .rule = "L15",
+                                                   .subject = "far",
+                                                   .severity = ALARM_MINOR,
+                                                   .place = "far",
+                                                   .reason = "dropped",
+                                                   .node_guid = {fabric_node(f, q->node)->guid},
+                                                   .port = {(uint8_t)q->num}});
+    assert_int_equal(alarms_that("peer.alarm_rule=L15"), 1);
+    alarm_clear(env.alarms, "live", "L15", "far");
 }
 
 // What a focus takes changes with each sweep of counters: no answer stands for the next one.
@@ -357,11 +399,39 @@ static void refused(void **state)
     }
 }
 
+// A cable that is out is what it was.
+static void cable_out(void **state)
+{
+    (void)state;
+    const struct fabric *f = sm_fabric(env.rig.sm);
+    uint64_t leaf = named(LEAF)->guid;
+    const struct port *p = fabric_port(f, fabric_port_at(f, named(LEAF), 40));
+    uint64_t spine = fabric_node(f, fabric_port(f, p->peer)->node)->guid;
+    sim_link_set(env.rig.sim, leaf, 40, false);
+    rig_heals(&env.rig, 1);
+    api_changed(env.api, "live");
+    assert_int_equal(count("links?away=1", "kind=trunk"), 1);
+    assert_int_equal(count("links?away=1", "kind=host"), 0);
+    assert_int_equal(count("links?away=1", "role=spine peer.name=" LEAF), 1);
+    assert_int_equal(count("ports", "kind=trunk state=down"), 2);
+    json_t *v = keys("ports", "peer.role=spine state=down", NULL, "node_guid", "num");
+    assert_int_equal(json_object_size(v), 1);
+    json_decref(v);
+    assert_true(api_focus_covers(env.api, "kind=trunk", "live", leaf, 40));
+    assert_true(api_focus_covers(env.api, "kind=trunk", "live", spine, 40) ||
+                count("ports", "role=spine state=down") == 1);
+    sim_link_set(env.rig.sim, leaf, 40, true);
+    rig_heals(&env.rig, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_language), cmocka_unit_test(cables), cmocka_unit_test(alarms_too),
-        cmocka_unit_test(of_a_file),    cmocka_unit_test(no_tag), cmocka_unit_test(refused),
+        cmocka_unit_test(one_language),   cmocka_unit_test(cables),
+        cmocka_unit_test(alarms_too),     cmocka_unit_test(of_a_file),
+        cmocka_unit_test(nodes_by_ports), cmocka_unit_test(alarms_at_both_ends),
+        cmocka_unit_test(cable_out),      cmocka_unit_test(no_tag),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("whole/api_focus", tests, setup, teardown);
 }

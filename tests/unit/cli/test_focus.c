@@ -66,19 +66,20 @@ static void test_atoms(void **state)
     assert_true(hit("rail>=3"));
     assert_false(hit("rail>3"));
     assert_true(hit("gbps<=400G"));
-    assert_true(hit("rail>299%"));
-    assert_false(hit("rail>300%"));
+    refused("rail>299%", "rail is a number (as 7, 5k, 1..4), never \"299%\"");
+    refused("gbps>1M", "gbps is a number (as 400, 400G, 100..200)");
+    refused("held>1", "write 1% for a percentage"); // more than all there is
     assert_true(hit("ok=yes"));
     assert_true(hit("peer=none"));
     assert_false(hit("peer=x"));
     assert_false(hit("peer~."));
-    assert_true(hit("peer!=x"));
+    assert_false(hit("peer!=x")); // there is none
+    assert_true(hit("not peer=x"));
     assert_false(hit("peer!=none"));
     assert_true(hit("leaf-r1-0?"));
     assert_true(hit("0x0001"));
     assert_false(hit("leaf"));
-    assert_true(hit("rail=200%..4"));
-    assert_true(hit("rail=200..400%"));
+    assert_true(hit("rail=2..4"));
     assert_true(hit("tier=spine"));
     assert_true(hit("tier>=leaf tier<core"));
     assert_false(hit("tier=leaf|core"));
