@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -189,6 +190,7 @@ void api_free(struct api *a)
     laters_close(a);
     http_stop(&a->tcp);
     http_stop(&a->local);
+    assert(a->laters == NULL); // they went with their requests
     streams_done(a);
     jobs_done(a);
     ratings_done(a);

@@ -437,6 +437,7 @@ void later_start(struct request *r, struct later *l);     // takes it; the reque
 void later_wait(struct request *r, struct later *l);
 void later_over(struct later *l);
 void later_answer(struct request *r); // it goes on
+void later_drop(struct request *r);   // its connection has ended before the answer, which was there
 void laters_close(struct api *a);     // no connection may be suspended when the server stops
 
 // --- slices.c ---

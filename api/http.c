@@ -124,6 +124,8 @@ static void on_completed(void *arg, struct MHD_Connection *conn, void **con_cls,
     (void)why;
     if (r == NULL)
         return;
+    if (r->suspended != NULL) // it is there, and is not to be sent any more
+        later_drop(r);
     buf_done(&r->body);
     buf_done(&r->out);
     json_decref(r->json);

@@ -2,6 +2,7 @@
 // Answers that take longer than the loop may: the connection is suspended while the loop in turns, a worker,
 // or one after the other makes the answer, and goes on when it is there. Each lane runs a few at once, so
 // that sweeps find a worker; others wait in order.
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -119,13 +120,26 @@ void later_wait(struct request *r, struct later *l)
         l->begun = true;
 }
 
-void later_answer(struct request *r)
+static struct later *taken_off(struct request *r)
 {
     struct later *l = r->suspended, **at = &r->api->laters;
     r->suspended = NULL;
     while (*at != l)
         at = &(*at)->next;
     *at = l->next;
+    return l;
+}
+
+void later_drop(struct request *r)
+{
+    struct later *l = taken_off(r);
+    assert(l->over); // else its connection would be suspended
+    l->free(l);
+}
+
+void later_answer(struct request *r)
+{
+    struct later *l = taken_off(r);
     if (l->err.code != 0)
         answer_problem(r,
                        l->err.code == -ENOENT   ? 404

@@ -549,6 +549,7 @@ int main(void)
         cmocka_unit_test(the_same_bytes),        cmocka_unit_test(the_same_history),
         cmocka_unit_test(page_by_page),          cmocka_unit_test(another_snapshot),
         cmocka_unit_test(no_collector_any_more), cmocka_unit_test(clients_go_away),
+
         cmocka_unit_test(many_at_once),          cmocka_unit_test(the_server_ends),
         cmocka_unit_test(other_alarms),
     };
