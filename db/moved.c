@@ -187,9 +187,14 @@ static int keep_other(struct db *db, struct db_place other)
         db->kept_whole = false; // of another one
         rc = keep_file(db, "", aside);
     }
-    for (int i = 0; !rc && i < 2; i++)
-        if (is_foreign(db, i ? "-journal" : "-wal"))
-            rc = keep_file(db, i ? "-journal" : "-wal", aside);
+    for (int i = 0; !rc && i < 2; i++) {
+        const char *suffix = i ? "-journal" : "-wal";
+        if (!is_foreign(db, suffix))
+            continue;
+        char *to = kept ? db_free_name(db, "replaced") : xstrdup(aside); // its own may be kept already
+        rc = keep_file(db, suffix, to);
+        free(to);
+    }
     free(aside);
     return rc;
 }

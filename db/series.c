@@ -133,8 +133,11 @@ static int64_t era_time(struct series *s, int64_t at_ms)
     else if (passed <= EVERY_MS)
         s->every_ms = passed;
     s->given_ms = at_ms;
-    if (s->last_ms > 0 && at_ms <= s->last_ms && s->last_ms - at_ms <= ERA_MS)
-        at_ms = s->last_ms + (passed > 2 ? passed / 2 : 1);
+    if (s->last_ms > 0 && at_ms <= s->last_ms && s->last_ms - at_ms <= ERA_MS) {
+        int64_t ahead =
+            passed > 2 ? passed / 2 : 1; // a gap is no interval: the next one must not be an era's
+        at_ms = s->last_ms + (ahead < ERA_MS ? ahead : ERA_MS);
+    }
     return s->last_ms = at_ms < 1 ? 1 : at_ms;
 }
 

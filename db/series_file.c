@@ -280,7 +280,7 @@ int series_file_open(struct series_file *f, const char *dir, const struct series
         int flags = mode == SERIES_READ    ? SQLITE_OPEN_READONLY
                     : mode == SERIES_ALONE ? SQLITE_OPEN_READWRITE
                                            : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-        series_mend_shm(f->path, false);
+        series_mend_shm(f->path, 0);
         rc = sqlite3_open_v2(f->path, &f->c, flags | SQLITE_OPEN_NOMUTEX, vfs);
         if (rc == SQLITE_OK)
             rc = use(f, mode);

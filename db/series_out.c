@@ -202,7 +202,7 @@ void series_out_watch(struct series *s, struct series_out *o)
     look_for_file(s, o);
     if (!o->file.c)
         return;
-    series_mend_shm(o->file.path, true);
+    series_mend_shm(o->file.path, o->marks.known ? o->marks.shm_size : 0);
     if (!o->bad[0] && !series_look_found(s, o->tier, o->bad, sizeof(o->bad)) &&
         (why = series_marks_compare(o)) != NULL)
         snprintf(o->bad, sizeof(o->bad), "%s", why);

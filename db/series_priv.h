@@ -241,7 +241,7 @@ struct series_block {
 };
 struct series_marks { // a file and its log, as we have left them
     bool known;
-    int64_t size, wal_size;
+    int64_t size, wal_size, shm_size;
     uint64_t wal_ino;
     uint8_t head[100], wal_head[32];
 };
@@ -313,8 +313,8 @@ int series_take_folder(struct series *s,
 // --- series_watch.c: what others do to the files ---
 void series_marks_take(struct series_out *o);
 const char *series_marks_compare(const struct series_out *o); // what somebody has done; NULL: nothing
-// Before anybody looks at a log. ours: by its writer.
-void series_mend_shm(const char *path, bool ours);
+// Before anybody looks at a log. was: bytes that its index had when we left it; 0: not known.
+void series_mend_shm(const char *path, int64_t was);
 int series_hold_folder(struct series *s, struct err *e); // where it is gone: makes it anew
 // A file was lost; as: where it is now, or NULL.
 void series_note(struct series *s, const char *file, const char *why, const char *as);

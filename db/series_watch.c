@@ -20,9 +20,8 @@
 #define ASKED_S 60             // between two that were asked for
 #define LOOK_BYTES_S (1 << 20) // and so many bytes a second of them all in the long run
 #define LOOK_BYTES (4ll << 30) // larger files are not read through
-#define SHM_UNIT 32768         // of the index of a log
-#define SHM_FRAMES 4062        // of the log, that the first one holds; others a few more
-#define FRAME_HEADER 24
+#define SHM_UNIT 32768         // of the index of a log, at least
+#define SHM_HEADER 96
 
 // --- as we have left it ---
 
@@ -42,11 +41,14 @@ static bool look(sqlite3 *c, int op, int64_t *ret_size, uint8_t *ret, int n)
 static bool take(const struct series_file *f, struct series_marks *m)
 {
     struct stat st;
-    char *wal = xasprintf("%s-wal", f->path);
+    char *wal = xasprintf("%s-wal", f->path), *shm = xasprintf("%s-shm", f->path);
     *m = (struct series_marks){0};
     if (stat(wal, &st) == 0)
         m->wal_ino = st.st_ino;
+    if (stat(shm, &st) == 0)
+        m->shm_size = st.st_size;
     free(wal);
+    free(shm);
     m->known = look(f->c, SQLITE_FCNTL_FILE_POINTER, &m->size, m->head, sizeof(m->head)) &&
                look(f->c, SQLITE_FCNTL_JOURNAL_POINTER, &m->wal_size, m->wal_head, sizeof(m->wal_head));
     return m->known;
@@ -78,24 +80,22 @@ const char *series_marks_compare(const struct series_out *o)
 }
 
 // No valid header: SQLite makes the index anew from the log. Without a descriptor: closing one would let go
-// of the locks that this process has on the file.
-static bool begin_anew(const char *path, int64_t size)
+// of the locks that this process has on the file. One that has no header yet only grows: somebody may be
+// making it.
+static bool begin_anew(const char *path, int64_t was, int64_t size)
 {
-    struct stat st;
-    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size < size && truncate(path, 0) == 0 &&
-           truncate(path, size) == 0;
+    return (was < SHM_HEADER || truncate(path, 0) == 0) && truncate(path, size) == 0;
 }
 
-// SQLite maps the index of the log, and dies of a part that is not there any more.
-void series_mend_shm(const char *path, bool ours)
+// SQLite maps the index of the log, and dies of a part that is not there any more. While it is open nobody
+// makes it smaller.
+void series_mend_shm(const char *path, int64_t was)
 {
     struct stat wal, shm;
     char *wal_path = xasprintf("%s-wal", path), *shm_path = xasprintf("%s-shm", path);
-    if (stat(wal_path, &wal) == 0 && wal.st_size > 0 && stat(shm_path, &shm) == 0 && S_ISREG(shm.st_mode)) {
-        int64_t frames = wal.st_size / (SERIES_PAGE + FRAME_HEADER);
-        // In the middle of a commit the log is longer than its index: the writer's thread alone knows.
-        int64_t want = (ours ? frames / SHM_FRAMES + 1 : 1) * SHM_UNIT;
-        if (shm.st_size < want && begin_anew(shm_path, want))
+    if (stat(wal_path, &wal) == 0 && wal.st_size > 0 && lstat(shm_path, &shm) == 0 && S_ISREG(shm.st_mode)) {
+        int64_t want = was > SHM_UNIT ? was : SHM_UNIT;
+        if (shm.st_size < want && begin_anew(shm_path, shm.st_size, want))
             log_error("series-index-mended", "path=%s bytes=%lld text=\"somebody has cut it short\"",
                       shm_path, (long long)shm.st_size);
     }

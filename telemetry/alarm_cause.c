@@ -117,7 +117,7 @@ static struct alarm_rec *by_device(const struct alarms *a, const struct alarm_re
     return c;
 }
 
-// Modules of one device that get hot together do with it.
+// Modules of one device that get hot together do with it, whatever its own alarm is for.
 static struct alarm_rec *by_hot_device(const struct alarms *a, const struct alarm_rec *r)
 {
     char guid[GUID_STR_SIZE];

@@ -10,6 +10,7 @@
 #include "lib/xalloc.h"
 #include "telemetry/health_priv.h"
 #include "telemetry/rate.h"
+#include "telemetry/table_priv.h"
 
 #define WATCHED (TELE_VL15_DROPPED - TELE_SYMBOL_ERRORS + 1)
 _Static_assert(WATCHED == 12, "the counters that health_port.last holds");
@@ -286,7 +287,7 @@ static void read_errors(struct health *h, uint32_t slot, int64_t at)
         if (v[TELE_XMIT_WAIT] != p->last_wait || (p->link && p->link->held[health_end(p->link, slot)] > 0))
             held_read(h, slot, v[TELE_XMIT_WAIT] - p->last_wait, t0, at);
     }
-    if (t->port[slot].resets != p->resets)
+    if (t0 != 0 && t->port[slot].resets != p->resets) // those before the first reading are long past
         p->reset_seen = at;
     bool lost = t->port[slot].lost_at != 0 && t->port[slot].lost_at > t0;
     if (p->resumed)
@@ -338,19 +339,13 @@ void health_replay(struct health *h, const struct tele_table *t, uint32_t slot, 
         read_speed(h, slot, at);
 }
 
-static bool is_away(const struct tele_table *t, uint32_t slot)
-{
-    const struct tele_port *p = &t->port[slot];
-    return p->unread == TELE_GONE && t->fabric && !fabric_by_guid(t->fabric, p->node_guid);
-}
-
 // Of an end whose node is away the other one tells; of two nobody.
 static bool table_up(const struct health *h, uint32_t slot, uint32_t mate)
 {
     const struct tele_table *t = h->t;
     if (mate == TELE_SLOT_NONE)
         return t->port[slot].up;
-    bool a = is_away(t, slot), z = is_away(t, mate);
+    bool a = tele_is_away(t, slot), z = tele_is_away(t, mate);
     if (a && z)
         return h->port[slot].up;
     return (a || t->port[slot].up) && (z || t->port[mate].up);

@@ -141,6 +141,22 @@ static void step_back_of_rare_sweeps(void **state)
     assert_int_equal(series_flush(f->s), 0);
 }
 
+// After a gap too: not farther than the next sweep makes up for.
+static void step_back_after_a_gap(void **state)
+{
+    struct sfix *f = *state;
+    uint64_t have[100] = {0};
+    s_open(f);
+    s_series(f, 100);
+    series_sweep(f->s, T0, f->now, have, 100);
+    series_sweep(f->s, T0 + 3000000, f->now, have, 100);
+    series_sweep(f->s, T0 + 2990000, f->now, have, 100);
+    assert_int_equal(f->s->last_ms, T0 + 3000000 + 60000);
+    series_sweep(f->s, T0 + 3000000, f->now, have, 100);
+    assert_true(f->s->last_ms > T0 + 3060000 && f->s->last_ms <= T0 + 3070000);
+    assert_int_equal(series_flush(f->s), 0);
+}
+
 #define AT(fn) cmocka_unit_test_setup_teardown(fn, s_setup, teardown)
 
 int main(void)
@@ -150,6 +166,7 @@ int main(void)
         AT(bad_one_taken_away),
         AT(index_stays_locked),
         AT(step_back_of_rare_sweeps),
+        AT(step_back_after_a_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
