@@ -140,8 +140,7 @@ static void about(const void *arg, unsigned i, struct focus_about *ret)
 struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, struct err *e)
 {
     struct sieve *s = xcalloc(1, sizeof(*s));
-    struct focus_fields fields = {
-        .name = name_of, .arg = s, .names = rows->names != NULL ? rows->names : "", .about = about};
+    struct focus_fields fields = {.name = name_of, .arg = s, .about = about};
     s->rows = *rows;
     s->now_ns = wall_now_ns();
     add_fields(s, true, 0, rows->end_first);
@@ -161,11 +160,6 @@ struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, stru
 unsigned sieve_parts(const struct sieve *s)
 {
     return s->parts;
-}
-
-struct sieve *sieve_new(const char *text, const struct schema *schema, const char *names, struct err *e)
-{
-    return sieve_new_of(text, &(struct sieve_rows){.row = schema, .names = names}, e);
 }
 
 const char *sieve_bare(const struct sieve *s, unsigned i)
@@ -246,7 +240,7 @@ static bool named(void *arg, const char *word)
 bool sieve_has_end(struct sieve *s, const void *row, const void *end)
 {
     struct row r = {s, row, end};
-    return s == NULL || focus_match_named(s->focus, value_of, s->rows.named != NULL ? named : NULL, &r);
+    return s == NULL || focus_match(s->focus, value_of, s->rows.named != NULL ? named : NULL, &r);
 }
 
 bool sieve_has(struct sieve *s, const void *row)

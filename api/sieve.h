@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a list are wanted: the focus language on rows of a schema. Pure; any thread, one sieve a
-// thread.
+// Which rows of a list are wanted: the focus language on rows of a schema. One thread a sieve; the loop's
+// makes them.
 #ifndef WEFT_API_SIEVE_H
 #define WEFT_API_SIEVE_H
 
@@ -17,16 +17,14 @@ struct sieve_rows {           // what the rows are
     const struct schema *end;
     unsigned end_first; // of these first fields of an end those are meant that a row has too
     const char *since;  // a row's time that "age" counts from; NULL: it is no word of rows
-    const char *names;  // fields that a bare name is compared with, unless:
     bool (*named)(const void *row, const void *end, const char *word); // whether it is what a bare name means
     // Which parts of an end a field is in; way: the objects that it is within, then itself, then NULL.
     unsigned (*part)(const struct field *const *way);
 };
 
-// names: fields that a bare name is compared with. NULL and *e: not understood.
-struct sieve *sieve_new(const char *text, const struct schema *schema, const char *names, struct err *e);
-struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, struct err *e); // rows is copied
-void sieve_free(struct sieve *s);                                                           // NULL is fine
+// rows is copied. NULL and *e: not understood.
+struct sieve *sieve_new_of(const char *text, const struct sieve_rows *rows, struct err *e);
+void sieve_free(struct sieve *s);                 // NULL is fine
 bool sieve_has(struct sieve *s, const void *row); // NULL: all are wanted
 bool sieve_has_end(struct sieve *s, const void *row, const void *end);
 const char *sieve_bare(const struct sieve *s, unsigned i); // the bare names in it; NULL behind the last

@@ -357,14 +357,19 @@ bool query_span(struct request *r, const char *name, int64_t def_ms, int64_t *re
     return false;
 }
 
-#define WORDS_MAX 16 // that are looked up
+#define WORDS_MAX 16u // each is looked up
 
 // A word that names nothing would seem to say that nothing is wrong.
 static bool check_words(struct request *r, const struct sieve *s, bool (*other)(const char *word))
 {
     const char *word;
     struct err e = {0};
-    for (unsigned i = 0; i < WORDS_MAX && (word = sieve_bare(s, i)) != NULL; i++)
+    if (sieve_bare(s, WORDS_MAX) != NULL) {
+        answer_problem(r, 400, "more than %u names in one focus; a pattern may stand for many: leaf-su01-*",
+                       WORDS_MAX);
+        return false;
+    }
+    for (unsigned i = 0; (word = sieve_bare(s, i)) != NULL; i++)
         if ((other == NULL || !other(word)) && place_word(r->api, r->view, word, &e) != 0) {
             answer_problem(r, 404, "%s: %s", e.where, e.text);
             return false;

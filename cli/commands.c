@@ -287,8 +287,12 @@ const struct option_row option_rows[] = {
     "\"or\", \"not\" and parentheses; values may be listed (rail=0|1) and be ranges (rail=1..4). A bare "    \
     "word is a name:\n"                                                                                      \
     "NODE, HOST, HOST:RAIL, a GUID, each also with /PORT; * and ? stand for anything. Its fields are "       \
-    "listed below:\n"                                                                                        \
-    "those of ports are the same everywhere, and peer. before one is the other end's (peer.tier=spine). "    \
+    "listed below.\n"
+
+// Where all of a port is known.
+#define FOCUS_PORTS                                                                                          \
+    FOCUS_MORE                                                                                               \
+    "Those of ports are the same everywhere, and peer. before one is the other end's (peer.tier=spine). "    \
     "Times are\n"                                                                                            \
     "compared with how long ago they are (age>10m, since<2h), speed is in Gb/s (speed<400G).\n"
 
@@ -318,8 +322,8 @@ const struct command_row command_rows[] = {
      .options = "focus all devices since limit watch",
      .run = cmd_health,
      .doc = "links and devices that are not as they should be, worst first, why, and what to do",
-     .more = "--since also shows what ended within the time.\n" FOCUS_MORE
-             "A link is taken by either of its ends.\n"
+     .more = "--since also shows what ended within the time.\n" FOCUS_PORTS
+             "A link is taken by either of its ends; age is how long it has been so.\n"
              "Exit code: 1 when a link is degraded, flapping, failing or down, or a device degraded or "
              "failing, and "
              "not silenced.\n",
@@ -333,7 +337,7 @@ const struct command_row command_rows[] = {
      .options = "focus limit watch",
      .run = cmd_congestion,
      .doc = "who waits for whom: the root of each jam, and what to do about it",
-     .more = FOCUS_MORE
+     .more = FOCUS_PORTS
      "Jams are shown that have such a port in them, as root or waiting. Five are shown, or -n N.\n"
      "Exit code: 1 when there is one.\n",
      .example = "weft congestion\nweft congestion rail=3\nweft congestion gpu-0001:3\n",
@@ -344,7 +348,7 @@ const struct command_row command_rows[] = {
      .options = "focus by limit since until watch",
      .run = cmd_top,
      .doc = "the ports that stand out: held up, full, with errors",
-     .more = "At most 20, or -n N. Now, or over a time with --since.\n" FOCUS_MORE,
+     .more = "At most 20, or -n N. Now, or over a time with --since.\n" FOCUS_PORTS,
      .fields = "gbps " PORT_FIELDS,
      .example = "weft top\nweft top --by errors -n 5 --since 24h\nweft top rail=3 --by rcv_errors --watch\n"},
     {.name = "counters",
@@ -361,7 +365,7 @@ const struct command_row command_rows[] = {
      "send and no way to send it. With --since a line a step: rates, of errors "
      "how many in the step;\n--by takes the ports of switches together, all or those of a FOCUS (rates are "
      "their mean, "
-     "errors their sum; csv\nand json have sum, mean and max a second).\n" FOCUS_MORE
+     "errors their sum; csv\nand json have sum, mean and max a second).\n" FOCUS_PORTS
      "COUNTER: a name of weft counters list. pma: read, or why a port is not (no-answer, ...).\n",
      .fields = "gbps value.COUNTER xmit_bps rcv_bps lost_bps xmit_pps rcv_pps why unread_since sampled_at "
                "errors_sampled_at complete saturated resets reset_at module.vendor module.part module.serial "
@@ -383,9 +387,9 @@ const struct command_row command_rows[] = {
      .options = "severity focus limit watch",
      .run = cmd_alarm,
      .doc = "what is wrong, the worst first",
-     .more = FOCUS_MORE
+     .more = FOCUS_PORTS
      "Also rules (L06) and serial numbers of cables. An alarm is taken by either end of what it is "
-     "about, a group\nby what it has taken in.\n"
+     "about, a group\nby what it has taken in; age is how long it has stood.\n"
      "Exit code: 1 when one of severity minor or worse is active and not silenced.\n",
      .example = "weft alarm\nweft alarm --severity major 'rule=L*'\nweft alarm role=leaf rail=3\nweft alarm "
                 "gpu-0001:3\n",
@@ -510,7 +514,7 @@ const struct command_row command_rows[] = {
      .options = "role type name limit watch",
      .run = cmd_node,
      .doc = "list nodes, or show one with its ports",
-     .more = NODE_MORE "A word that names no node lists those with it in their name.\n" FOCUS_MORE,
+     .more = NODE_MORE "A word that names no node lists those with it in their name.\n" FOCUS_PORTS,
      .fields = "sys_guid num_ports ports_up adaptive vendor_id device_id " PORT_FIELDS,
      .example =
          "weft node --role leaf\nweft node 0x0008f10500200001\nweft node 'role=leaf and ports_up<64'\n"},
@@ -520,7 +524,7 @@ const struct command_row command_rows[] = {
      .options = "focus limit watch",
      .run = cmd_port,
      .doc = "list the ports of a node, or show one; or ports of all nodes by --focus",
-     .more = NODE_MORE FOCUS_MORE,
+     .more = NODE_MORE FOCUS_PORTS,
      .fields = "node_guid node_name num lmc phys_state gbps vls excluded label " PORT_FIELDS,
      .example = "weft port leaf-1 33\nweft port --focus 'pma=no-answer'\n"},
     {.name = "link",
@@ -529,7 +533,7 @@ const struct command_row command_rows[] = {
      .options = "down limit watch",
      .run = cmd_link,
      .doc = "list links, all or those of a node",
-     .more = NODE_MORE FOCUS_MORE
+     .more = NODE_MORE FOCUS_PORTS
      "A link is taken by either of its ends. Cables that are away are no links; --down and "
      "state=down list them too.\n",
      .fields = "a.name a.guid a.port a.label z.name z.guid z.port z.label gbps " PORT_FIELDS,

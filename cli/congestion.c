@@ -258,9 +258,12 @@ int cmd_congestion(struct cli *c)
     bool elsewhere = focus != NULL && json_array_size(trees) == 0 && js_int(doc, "trees_in_all") > 0;
     if (rc == CLI_OK && elsewhere)
         tele_nothing(c, focus, js_int(doc, "trees_in_all"), "tree", "trees");
+    bool none = rc == CLI_OK && !elsewhere && json_array_size(trees) == 0 && tele_takes_none(c, focus);
     free(focus);
-    if (rc != CLI_OK)
+    if (rc != CLI_OK || (none && c->out.format == OUT_TABLE)) {
+        json_decref(doc);
         return rc;
+    }
     switch (c->out.format) {
     case OUT_JSON:
         out_json(&c->out, doc);

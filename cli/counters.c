@@ -462,7 +462,9 @@ static int history(struct cli *c, const char *place, const char *focus, json_t *
         c->partial |= json_is_false(json_object_get(doc, "complete"));
         if (c->partial)
             cli_fail(CLI_PARTIAL, NULL, "some of this time cannot be read; see: weft db status");
-        show_history(c, json_object_get(doc, "items"), known);
+        json_t *items = json_object_get(doc, "items");
+        if (json_array_size(items) > 0 || place != NULL || !tele_takes_none(c, focus))
+            show_history(c, items, known);
     }
     json_decref(doc);
     return rc;
@@ -655,7 +657,6 @@ int cmd_top(struct cli *c)
     buf_printf(&path, "%s/top", c->fabric);
     if (focus != NULL)
         http_query(&path, "focus", focus);
-    free(focus);
     tele_query_time(c, &path, "since", "from");
     tele_query_time(c, &path, "until", "to");
     for (size_t i = 0; i < sizeof(option) / sizeof(option[0]); i++)
@@ -663,8 +664,11 @@ int cmd_top(struct cli *c)
             http_query(&path, option[i][1], args_value(&c->args, option[i][0]));
     rc = cli_get(c, path.data, &doc);
     buf_done(&path);
-    if (rc == CLI_OK)
-        show_top(c, json_object_get(doc, "items"));
+    json_t *items = json_object_get(doc, "items");
+    bool none = rc == CLI_OK && json_array_size(items) == 0 && tele_takes_none(c, focus);
+    free(focus);
+    if (rc == CLI_OK && !(none && c->out.format == OUT_TABLE))
+        show_top(c, items);
     json_decref(doc);
     return rc;
 }

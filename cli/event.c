@@ -132,8 +132,7 @@ static int read_wanted(struct cli *c, struct wanted *w)
     if (rc == CLI_OK)
         rc = plain_focus(c, &text);
     if (text != NULL)
-        w->focus = focus_new(
-            text, &(struct focus_fields){.name = field_name, .names = "subject", .about = about}, &e);
+        w->focus = focus_new(text, &(struct focus_fields){.name = field_name, .about = about}, &e);
     if (text != NULL && w->focus == NULL) {
         cli_complain(&e);
         rc = CLI_USAGE;
@@ -148,7 +147,7 @@ static bool is_wanted(json_t *e, const struct wanted *w)
     if ((w->from_ns != 0 || w->to_ns != 0) && when_parse(js_str(e, "time"), &t) == 0 &&
         (t < w->from_ns || (w->to_ns != 0 && t > w->to_ns)))
         return false;
-    return w->focus == NULL || focus_has_named(w->focus, event_fields, e, is_about);
+    return w->focus == NULL || focus_has(w->focus, event_fields, e, is_about);
 }
 
 static int parse_since(struct cli *c, struct since *ret, struct wanted *w)

@@ -119,7 +119,7 @@ static bool passes(const struct focus *f, json_t *by, json_t *item)
     json_array_foreach(ends, i, e)
     {
         json_object_set(item, "end", e);
-        hit = hit || focus_has_named(f, finding_focus, item, is_called);
+        hit = hit || focus_has(f, finding_focus, item, is_called);
     }
     json_object_del(item, "end");
     json_decref(ends);
@@ -231,7 +231,7 @@ static int read_focus(struct cli *c, char **ret_text, struct focus **ret)
 {
     struct err e = {0};
     *ret_text = c->args.num_words > 0 ? tele_focus(c) : NULL;
-    *ret = *ret_text != NULL ? focus_of(*ret_text, finding_focus, "where code", &e) : NULL;
+    *ret = *ret_text != NULL ? focus_of(*ret_text, finding_focus, &e) : NULL;
     if (*ret_text == NULL || *ret != NULL)
         return CLI_OK;
     cli_complain(&e);

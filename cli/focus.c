@@ -47,10 +47,9 @@ static void about(const void *arg, unsigned i, struct focus_about *ret)
             *ret = known[k].about;
 }
 
-struct focus *focus_of(const char *text, const struct field *fields, const char *names, struct err *e)
+struct focus *focus_of(const char *text, const struct field *fields, struct err *e)
 {
-    return focus_new(
-        text, &(struct focus_fields){.name = name_of, .arg = fields, .names = names, .about = about}, e);
+    return focus_new(text, &(struct focus_fields){.name = name_of, .arg = fields, .about = about}, e);
 }
 
 struct row {
@@ -72,19 +71,14 @@ static void value_of(void *arg, unsigned i, struct focus_value *ret)
         *ret = (struct focus_value){.is_number = true, .number = json_number_value(v)};
 }
 
-bool focus_has(const struct focus *f, const struct field *fields, json_t *item)
-{
-    return focus_match(f, value_of, &(struct row){.fields = fields, .item = item});
-}
-
 static bool named_in(void *arg, const char *word)
 {
     const struct row *r = arg;
     return r->named(r->item, word);
 }
 
-bool focus_has_named(const struct focus *f, const struct field *fields, json_t *item,
-                     bool (*named)(json_t *item, const char *word))
+bool focus_has(const struct focus *f, const struct field *fields, json_t *item,
+               bool (*named)(json_t *item, const char *word))
 {
-    return focus_match_named(f, value_of, named_in, &(struct row){fields, item, named});
+    return focus_match(f, value_of, named_in, &(struct row){fields, item, named});
 }

@@ -6,11 +6,10 @@
 #include "cli/out.h"
 #include "lib/focus.h"
 
-// names: keys of the fields that a bare name is compared with, blanks between. NULL and *e.
-struct focus *focus_of(const char *text, const struct field *fields, const char *names, struct err *e);
-bool focus_has(const struct focus *f, const struct field *fields, json_t *item);
+// NULL and *e.
+struct focus *focus_of(const char *text, const struct field *fields, struct err *e);
 // named: whether the item is what a bare name means.
-bool focus_has_named(const struct focus *f, const struct field *fields, json_t *item,
-                     bool (*named)(json_t *item, const char *word));
+bool focus_has(const struct focus *f, const struct field *fields, json_t *item,
+               bool (*named)(json_t *item, const char *word));
 
 #endif

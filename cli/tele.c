@@ -81,6 +81,22 @@ void tele_nothing(struct cli *c, const char *focus, long long n, const char *one
     buf_done(&count);
 }
 
+bool tele_takes_none(struct cli *c, const char *focus)
+{
+    struct buf path = {0};
+    json_t *items = NULL;
+    if (focus == NULL)
+        return false;
+    buf_printf(&path, "%s/ports", c->fabric);
+    http_query(&path, "focus", focus);
+    bool none = cli_list(c, path.data, 1, &items) == CLI_OK && json_array_size(items) == 0;
+    json_decref(items);
+    buf_done(&path);
+    if (none)
+        tele_nothing(c, focus, -1, "", "");
+    return none;
+}
+
 // "HOST:RAIL", also with a port behind it: weftd does not know this form. *ret NULL: it is another.
 static int host_rail(struct cli *c, const char *word, char **ret)
 {

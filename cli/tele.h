@@ -19,6 +19,8 @@ bool tele_only_names(const struct cli *c); // no fields are asked for
 // … that something matches, n in all, but none of that as it was asked for.
 void tele_none_such(struct cli *c, const char *focus, long long n);
 void tele_nothing(struct cli *c, const char *focus, long long n, const char *one, const char *many);
+// Of an empty answer: says so where the focus (NULL: all) takes no port at all: that is not that all is well.
+bool tele_takes_none(struct cli *c, const char *focus);
 // An end {name, port, guid} as a word for a shell: a name is what a device says. The caller's.
 char *tele_shell_port(json_t *end);
 // What x's advice says of LINK becomes a word that can be typed: its end.

@@ -38,11 +38,8 @@ struct term {
     struct term *all; // every term, to be freed
 };
 
-#define NAMES_MAX 8
-
 struct focus {
     struct term *root, *all;
-    unsigned name[NAMES_MAX], num_names; // fields that a bare name is compared with
     // while parsing
     const struct focus_fields *fields;
     const char *text, *p;
@@ -244,21 +241,48 @@ static bool find_field(struct focus *f, const char *name, size_t n, unsigned *re
     return false;
 }
 
-static void find_names(struct focus *f)
+// The last character of "[a-z]", "[]x]", "[[:alpha:]]" that begins at p.
+static const char *end_of_set(const char *p)
 {
-    for (const char *p = f->fields->names; *p; p += strcspn(p, " "), p += strspn(p, " "))
-        if (f->num_names < NAMES_MAX && field_at(f->fields, p, strcspn(p, " "), &f->name[f->num_names]))
-            f->num_names++;
+    p += p[1] == '^' ? 2 : 1;
+    if (*p == ']')
+        p++;
+    for (; *p != 0 && *p != ']'; p++) {
+        const char class[] = {p[1], ']', 0};
+        const char *end = *p == '[' && p[1] != 0 && strchr(":.=", p[1]) != NULL ? strstr(p + 2, class) : NULL;
+        if (end != NULL)
+            p = end + 1;
+    }
+    return *p != 0 ? p : p - 1;
 }
 
-// Repeats of repeats and references back take time and memory without bound; texts come from anybody.
+// Repeats of what has repeats in it, and references back, take time and memory without bound; texts come from
+// anybody.
 static bool is_dear(const char *regex)
 {
+    bool repeats[REGEX_MAX + 2] = {false}; // of each group that is open: there are some in it
+    bool last = false;                     // there are some in what a repeat would repeat
+    unsigned depth = 0;
     for (const char *p = regex; *p != 0; p++) {
         if (*p == '{' || (*p == '\\' && p[1] >= '1' && p[1] <= '9'))
             return true;
-        if (*p == '\\' && p[1] != 0)
+        if (strchr("*+?", *p) != NULL) {
+            if (last)
+                return true;
+            last = repeats[depth] = true;
+            continue;
+        }
+        last = false;
+        if (*p == '\\' && p[1] != 0) {
             p++;
+        } else if (*p == '[') {
+            p = end_of_set(p);
+        } else if (*p == '(') {
+            repeats[++depth] = false;
+        } else if (*p == ')' && depth > 0) {
+            last = repeats[depth--];
+            repeats[depth] |= last;
+        }
     }
     return false;
 }
@@ -381,7 +405,7 @@ static struct term *check_atom(struct focus *f, struct term *t)
     if (t->values->next != NULL || strlen(t->values->text) > REGEX_MAX)
         return bad(f, "one regular expression of at most 256 bytes is allowed");
     if (is_dear(t->values->text))
-        return bad(f, "a regular expression may have no {N,M} and no \\1");
+        return bad(f, "a regular expression may have no {N,M}, no \\1 and no repeats of repeats, as (a+)*");
     t->has_regex = regcomp(&t->regex, t->values->text, REG_EXTENDED | REG_NOSUB) == 0;
     return t->has_regex ? t : bad(f, "not a regular expression");
 }
@@ -463,7 +487,6 @@ struct focus *focus_new(const char *text, const struct focus_fields *fields, str
     struct focus *f = xcalloc(1, sizeof(*f));
     *f = (struct focus){.fields = fields, .text = text, .p = text, .err = e};
     e->code = 0;
-    find_names(f);
     if (strlen(text) > FOCUS_TEXT_MAX)
         err_set(e, -E2BIG, "focus", "longer than %d bytes", FOCUS_TEXT_MAX);
     else
@@ -570,18 +593,10 @@ static bool match_atom(const struct match *m, const struct term *t)
 
 static bool match_name(const struct match *m, const struct term *t)
 {
-    for (const struct value *x = m->named != NULL ? t->values : NULL; x; x = x->next)
-        if (m->named(m->arg, x->text))
-            return true;
-    if (m->named != NULL)
-        return false;
-    for (unsigned i = 0; i < m->f->num_names; i++) {
-        struct focus_value v = {0};
-        m->value(m->arg, m->f->name[i], &v);
-        if (v.text != NULL && !v.is_number && any_equal(t->values, &v))
-            return true;
-    }
-    return false;
+    bool hit = false;
+    for (const struct value *x = t->values; x && m->named != NULL && !hit; x = x->next)
+        hit = m->named(m->arg, x->text);
+    return hit;
 }
 
 static bool match(const struct match *m, const struct term *t)
@@ -601,12 +616,7 @@ static bool match(const struct match *m, const struct term *t)
     return false;
 }
 
-bool focus_match(const struct focus *f, focus_value_fn *value, void *arg)
-{
-    return match(&(struct match){f, value, NULL, arg}, f->root);
-}
-
-bool focus_match_named(const struct focus *f, focus_value_fn *value, focus_named_fn *named, void *arg)
+bool focus_match(const struct focus *f, focus_value_fn *value, focus_named_fn *named, void *arg)
 {
     return match(&(struct match){f, value, named, arg}, f->root);
 }

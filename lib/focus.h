@@ -10,11 +10,11 @@
 //     op    = "=" | "!=" | "~" | "<" | "<=" | ">" | ">="
 //     value = bare | "'" any "'" | number ".." number
 //
-// "=" takes globs, "~" an extended regular expression of at most 256 bytes, without {N,M} and \1; a field
+// "=" takes globs, "~" an extended regular expression of at most 256 bytes, without {N,M}, \1 and repeats of repeats; a field
 // without a value matches only field=none. Numbers have the unit of their field: shares % (a hundredth),
 // times s, m, h or d ("90s", "10m"; without: seconds), rates in Gb/s may end in G ("400G"), other numbers in
 // k, M or G (thousands). Of a range the unit at its upper end is of both ("5..10%"), one at its lower end of
-// that alone. A name matches any of the name fields, as a glob, or what the caller says. Where it is known
+// that alone. What a name matches the caller says. Where it is known
 // what a field may hold, a value that it never has (a number with another unit, a range whose ends are the
 // wrong way round) is refused, lest a mistyped word seems to say that there is nothing. Limits: 4 KiB, depth
 // 32, 256 atoms.
@@ -42,7 +42,6 @@ struct focus_about {
 struct focus_fields {
     const char *(*name)(const void *arg, unsigned i); // of field i; NULL behind the last
     const void *arg;
-    const char *names; // fields that a bare name is compared with, blanks between
     // What field i may hold; *ret is zeroed. NULL: nothing is known of that.
     void (*about)(const void *arg, unsigned i, struct focus_about *ret);
 };
@@ -56,11 +55,10 @@ typedef void focus_value_fn(void *arg, unsigned field, struct focus_value *ret);
 // NULL and *e with the column; an unknown field is refused with the nearest. fields: until then only.
 struct focus *focus_new(const char *text, const struct focus_fields *fields, struct err *e);
 void focus_free(struct focus *f);
-// value: of the item's fields; what text points to must live until the next call of it.
-bool focus_match(const struct focus *f, focus_value_fn *value, void *arg);
-// named: whether the item is what a bare name means, instead of a look at the name fields.
+// value: of the item's fields; what text points to must live until the next call of it. named: whether the
+// item is what a bare name means; NULL: it is none.
 typedef bool focus_named_fn(void *arg, const char *word);
-bool focus_match_named(const struct focus *f, focus_value_fn *value, focus_named_fn *named, void *arg);
+bool focus_match(const struct focus *f, focus_value_fn *value, focus_named_fn *named, void *arg);
 const char *focus_bare(const struct focus *f, unsigned i); // the bare names in it; NULL behind the last
 bool focus_asks(const struct focus *f, unsigned field);    // whether there is a condition on that field
 bool focus_is_word(const char *s);                         // a single name, no expression

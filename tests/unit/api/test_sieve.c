@@ -12,8 +12,10 @@
 
 #include "api/sieve.h"
 #include "api/top.h"
+#include "lib/guid.h"
 #include "lib/mono.h"
 #include "lib/rng.h"
+#include "lib/word.h"
 
 struct far {
     const char *name;
@@ -55,10 +57,23 @@ static const struct row full = {.name = "leaf-1",
                                 .peer = &peer};
 static const struct row empty = {.name = "", .rail = NO_INT, .held = NAN};
 
+static bool called(const void *row, const void *end, const char *word)
+{
+    char guid[GUID_STR_SIZE];
+    const struct row *x = row;
+    (void)end;
+    return word_glob(word, x->name) || word_glob(word, guid_str(x->guid, guid));
+}
+
+static struct sieve *row_sieve(const char *text, struct err *e)
+{
+    return sieve_new_of(text, &(struct sieve_rows){.row = &schema_row, .named = called}, e);
+}
+
 static bool hit(const char *text, const struct row *row)
 {
     struct err e = {0};
-    struct sieve *s = sieve_new(text, &schema_row, "name guid", &e);
+    struct sieve *s = row_sieve(text, &e);
     if (s == NULL)
         fail_msg("%s: %s", text, e.text);
     bool m = sieve_has(s, row);
@@ -103,15 +118,15 @@ static void test_refused(void **state)
 {
     struct err e = {0};
     (void)state;
-    assert_null(sieve_new("rial=3", &schema_row, "name", &e));
+    assert_null(row_sieve("rial=3", &e));
     assert_non_null(strstr(e.text, "did you mean \"rail\"?"));
-    assert_null(sieve_new("peer=3", &schema_row, "name", &e)); // an object has no value
-    assert_null(sieve_new("", &schema_row, "name", &e));
-    assert_null(sieve_new("held>12", &schema_row, "name", &e));
+    assert_null(row_sieve("peer=3", &e)); // an object has no value
+    assert_null(row_sieve("", &e));
+    assert_null(row_sieve("held>12", &e));
     assert_non_null(strstr(e.text, "12% for a percentage"));
-    assert_null(sieve_new("up=maybe", &schema_row, "name", &e));
+    assert_null(row_sieve("up=maybe", &e));
     assert_non_null(strstr(e.text, "it is one of: yes, no"));
-    assert_null(sieve_new("rail=red", &schema_row, "name", &e));
+    assert_null(row_sieve("rail=red", &e));
 }
 
 // --- rows with ends ---
@@ -209,7 +224,7 @@ static void test_parts(void **state)
         sieve_free(s);
     }
     assert_null(sieve_new_of("age>1h", &rows, &e)); // there is no word for it
-    rows = (struct sieve_rows){.row = &schema_outer, .since = "since", .names = ""};
+    rows = (struct sieve_rows){.row = &schema_outer, .since = "since"};
     struct sieve *s = sieve_new_of("age=9m..11m", &rows, &e);
     assert_non_null(s);
     assert_true(sieve_has(s, &end));

@@ -26,7 +26,7 @@ static void about(const void *arg, unsigned i, struct focus_about *ret)
         ret->words = tiers;
 }
 
-static const struct focus_fields fields = {.name = name, .names = "name", .about = about};
+static const struct focus_fields fields = {.name = name, .about = about};
 
 static void value(void *arg, unsigned i, struct focus_value *ret)
 {
@@ -42,7 +42,7 @@ static bool hit(const char *text, double v)
     struct focus *f = focus_new(text, &fields, &e);
     if (f == NULL)
         fail_msg("%s: %s", text, e.text);
-    bool yes = focus_match(f, value, &v);
+    bool yes = focus_match(f, value, NULL, &v);
     focus_free(f);
     return yes;
 }
@@ -95,6 +95,30 @@ static void other_units(void **state)
     assert_true(hit("name=5x", 0) && !hit("name=4..1", 0)); // whatever a name is
 }
 
+// What would take memory without bound.
+static void dear(void **state)
+{
+    static const char *const bad[] = {"a++",         "a**",  "a+?",    "(a+)+",  "((a*)b)?", "(a|b+)*",
+                                      "((((a+))))*", "a{2}", "(a)\\1", "[ab]+*", "()+?",     "((a)+(b)+)+"};
+    static const char *const good[] = {
+        "a+b*c?",        "(ab)+",   "(a|b)+c+", "a+(b+)", "(a+)(b+)", "[+*?{(]+", "[]+]+",
+        "[[:alpha:]+]+", "[^]+*]+", "a\\+\\+",  "\\(+",   "(()())+",  "[a"};
+    char text[60];
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        snprintf(text, sizeof(text), "name~'%s'", bad[i]);
+        refused(text, "no repeats of repeats");
+    }
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        struct err e = {0};
+        snprintf(text, sizeof(text), "name~'%s'", good[i]);
+        struct focus *f = focus_new(text, &fields, &e);
+        if (f == NULL && strstr(e.text, "repeats") != NULL)
+            fail_msg("%s: %s", text, e.text);
+        focus_free(f);
+    }
+}
+
 // Times are compared with ages, or by what is written.
 static void ages(void **state)
 {
@@ -120,6 +144,7 @@ int main(void)
         cmocka_unit_test(units_of_ranges),
         cmocka_unit_test(other_units),
         cmocka_unit_test(ages),
+        cmocka_unit_test(dear),
     };
     return cmocka_run_group_tests_name("lib/focus", tests, NULL, NULL);
 }
