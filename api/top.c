@@ -241,18 +241,7 @@ static double at_most(struct walk *k, const struct top_ask *ask, uint32_t slot)
 // All error counters that are read together.
 static double errors_of(const struct walk *k, uint32_t slot)
 {
-    const struct tele_table *t = k->t;
-    const uint64_t *v = &t->value[(uint64_t)slot * TELE_COUNTERS],
-                   *b = &t->before[(uint64_t)slot * TELE_COUNTERS];
-    uint64_t left = k->errors & t->have[slot] & t->had[slot], sum = 0;
-    int64_t ns = tele_interval(t, slot, TELE_SYMBOL_ERRORS);
-    while (left != 0) { // run by run: they stand side by side
-        unsigned c = (unsigned)__builtin_ctzll(left), end = c + (unsigned)__builtin_ctzll(~(left >> c));
-        for (; c < end; c++)
-            sum += v[c] - b[c];
-        left &= end < 64 ? ~0ull << end : 0;
-    }
-    return ns > 0 ? (double)sum * 1e9 / (double)ns : 0;
+    return k->errors & k->t->have[slot] & k->t->had[slot] ? k->t->errors[slot] : 0;
 }
 
 static double exactly(const struct tele_view *w, const struct top_ask *ask, uint32_t slot)

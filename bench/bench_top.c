@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/counters.h"
 #include "api/tele.h"
 #include "api/top.h"
 #include "fabric/topogen.h"
@@ -36,6 +37,7 @@ static void fill(struct tele_table *t, uint32_t slot, uint32_t port, struct rng 
     for (unsigned c = 0; c < TELE_COUNTERS; c++) {
         b[c] = rng_below(r, 1u << 30);
         v[c] = b[c] + rng_below(r, 1u << 20);
+        t->errors[slot] += counter_is_error(c) ? (double)(v[c] - b[c]) / 10 : 0;
     }
 }
 
@@ -51,7 +53,8 @@ static void make(struct tele_table *t, const struct fabric *f)
                              .have = xcalloc(n, sizeof(uint64_t)),
                              .had = xcalloc(n, sizeof(uint64_t)),
                              .at = xcalloc(n * TELE_GROUPS, sizeof(int64_t)),
-                             .at_before = xcalloc(n * TELE_GROUPS, sizeof(int64_t))};
+                             .at_before = xcalloc(n * TELE_GROUPS, sizeof(int64_t)),
+                             .errors = xcalloc(n, sizeof(double))};
     for (uint32_t i = 0; i < f->num_ports; i++)
         if (f->port[i].num != 0 && port_valid(f->port[i].peer))
             fill(t, t->num++, i, &r);

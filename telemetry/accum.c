@@ -411,6 +411,19 @@ static void move_times(const struct accum *a, struct tele_table *t, uint32_t slo
         }
 }
 
+// While they are at hand: who looks for the worst of all ports waits for memory.
+static void sum_errors(const struct accum *a, struct tele_table *t, uint32_t slot)
+{
+    int64_t ns = tele_interval(t, slot, TELE_SYMBOL_ERRORS);
+    uint64_t sum = 0, d;
+    for (uint64_t left = a->group[TELE_ERRORS]; left != 0; left &= left - 1) {
+        enum tele_counter c = (enum tele_counter)__builtin_ctzll(left);
+        if (tele_rows[c].kind == TELE_ERROR && tele_delta(t, slot, c, &d))
+            sum += d;
+    }
+    t->errors[slot] = ns > 0 ? (double)sum * 1e9 / (double)ns : 0;
+}
+
 void accum_read(struct accum *a, struct tele_table *t, uint32_t slot, const struct accum_reading *r,
                 struct accum_found *ret)
 {
@@ -442,6 +455,8 @@ void accum_read(struct accum *a, struct tele_table *t, uint32_t slot, const stru
         t->had[slot] |= (uint64_t)(take(&k, t, c, ret) && !stood) << c;
         t->have[slot] |= BIT(c);
     }
+    if (r->groups >> TELE_ERRORS & 1)
+        sum_errors(a, t, slot);
     ret->whole = k.whole && ret->cleared;
     ret->stood = above && !ret->whole;
     ret->full = r->full & r->counters & ~k.s->full;

@@ -55,6 +55,7 @@ void tele_table_done(struct tele_table *t)
     free(t->had);
     free(t->at);
     free(t->at_before);
+    free(t->errors);
 }
 
 static void *grow(void *p, uint32_t from, uint32_t to, size_t size)
@@ -78,6 +79,7 @@ static void make_room(struct tele_table *t, uint32_t need)
     t->had = grow(t->had, cap, to, sizeof(uint64_t));
     t->at = grow(t->at, cap, to, TELE_GROUPS * sizeof(int64_t));
     t->at_before = grow(t->at_before, cap, to, TELE_GROUPS * sizeof(int64_t));
+    t->errors = grow(t->errors, cap, to, sizeof(double));
     t->index->cap = to;
 }
 

@@ -63,7 +63,8 @@ struct tele_table {
     uint64_t
         *have;     // [slot], bit c: value is of the last reading that was due. Others keep what was read once
     uint64_t *had; // … and before too: there is a rate
-    int64_t *at, *at_before;  // [slot * TELE_GROUPS + group], loop time; 0 = never
+    int64_t *at, *at_before; // [slot * TELE_GROUPS + group], loop time; 0 = never
+    double *errors; // [slot]: all counters of TELE_ERRORS that are errors, a second, where `had` has them
     struct tele_index *index; // (NodeGUID, number) -> slot
 };
 

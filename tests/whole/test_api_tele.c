@@ -410,6 +410,9 @@ static void test_top(void **state)
     assert_int_equal(count(v), 1);
     assert_int_equal(num(first(v), "port"), 42);
     assert_string_equal(str(first(v), "most"), "symbol_errors");
+    // What was summed up when it was read is what the counters say now.
+    assert_true(fabs(real(first(v), "value") - real(first(v), "errors_per_hour")) < 1e-3);
+    assert_true(fabs(real(first(v), "value") - 5000 * 360) < 1);
     json_decref(v);
     v = get("/top?by=symbol_errors&n=1000");
     assert_int_equal(count(v), 1);
