@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/schema.h"
+#include "lib/text.h"
 
 #define CHUNK (64u << 10)
 #define LINE_REST 64 // braces, blank, a number, a new line
@@ -178,7 +178,7 @@ void metrics_label(struct buf *b, const char *name, const char *value)
         for (k = 0; i + k < n && plain((unsigned char)value[i + k]); k++)
             ;
         if (k == 0 && c >= 0x80)
-            k = schema_utf8_len((const unsigned char *)value + i, n - i);
+            k = text_char_len((const unsigned char *)value + i, n - i);
         if (k > 0) {
             buf_add(b, value + i, k);
             continue;

@@ -8,6 +8,7 @@
 #include "lib/err.h"
 #include "lib/guid.h"
 #include "lib/mono.h"
+#include "lib/text.h"
 
 #define AT(p, f, type) ((const type *)(const void *)((const char *)(p) + (f)->at))
 
@@ -28,20 +29,6 @@ static inline void put_char(struct buf *b, char c)
     if (__builtin_expect(b->len + 1 >= b->cap, 0))
         buf_reserve(b, 4096);
     b->data[b->len++] = c;
-}
-
-size_t schema_utf8_len(const unsigned char *s, size_t left)
-{
-    size_t n = s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-    if (n == 0 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
 }
 
 static void put_escaped(struct buf *b, unsigned char c)
@@ -84,7 +71,7 @@ static void put_string(struct buf *b, const char *text, size_t len)
             i++;
             continue;
         }
-        size_t n = c >= 0x80 ? schema_utf8_len(s + i, len - i) : 0;
+        size_t n = c >= 0x80 ? text_char_len(s + i, len - i) : 0;
         if (n != 0) {
             i += n;
             continue;

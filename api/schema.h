@@ -64,9 +64,6 @@ struct schema {
     size_t body_max;           // its bytes; 0: BODY_MAX
 };
 
-// Length of the valid UTF-8 character at s, 0 when it is none (overlong, surrogate, beyond U+10FFFF, cut
-// off).
-size_t schema_utf8_len(const unsigned char *s, size_t left);
 void json_put_string(struct buf *b, const char *s, size_t len); // with the quotes
 void json_put_struct(struct buf *b, const struct schema *s, const void *p);
 // CSV (RFC 4180): nested objects are columns "peer.guid"; lists are left out. What a spreadsheet would take

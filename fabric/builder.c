@@ -11,6 +11,7 @@
 
 #include "lib/err.h"
 #include "lib/guid.h"
+#include "lib/text.h"
 #include "lib/xalloc.h"
 
 static struct builder *builder_alloc(uint32_t expected_nodes)
@@ -69,22 +70,6 @@ void builder_free(struct builder *b)
     free(b);
 }
 
-// Length of the well-formed UTF-8 sequence at s, 0 when it is none (RFC 3629).
-static size_t utf8_len(const unsigned char *s, size_t left)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-    if (n == 0 || n > left)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 // What a device or a file calls something, as printable UTF-8: ends at NUL or BUILDER_MAX_STRING, what is
 // not printable becomes '?'. Returns the length; out has room for BUILDER_MAX_STRING + 1.
 static size_t clean_string(const char *s, size_t len, char *out)
@@ -93,7 +78,7 @@ static size_t clean_string(const char *s, size_t len, char *out)
     size_t n = 0, i = 0;
     len = strnlen(s, len);
     while (i < len) {
-        size_t k = utf8_len(u + i, len - i);
+        size_t k = text_char_len(u + i, len - i);
         bool bad = k == 0 || (k == 1 && (u[i] < 0x20 || u[i] == 0x7f)) ||
                    (k == 2 && u[i] == 0xc2 && u[i + 1] < 0xa0); // C1 controls
         size_t put = bad ? 1 : k;

@@ -2,6 +2,7 @@
 #include "lib/text.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,10 +37,11 @@ size_t text_print(char *buf, size_t size, const char *fmt, ...)
     return len;
 }
 
-// Of the character at s, which ends with a NUL; 0: it is none.
-static size_t length_of(const unsigned char *s)
+size_t text_char_len(const unsigned char *s, size_t left)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf5 ? 4 : 0;
+    if (n > left)
+        return 0;
     for (size_t i = 1; i < n; i++)
         if ((s[i] & 0xc0) != 0x80)
             return 0;
@@ -53,7 +55,7 @@ size_t text_clean(char *s)
 {
     size_t to = 0;
     for (size_t i = 0; s[i];) {
-        size_t n = length_of((const unsigned char *)s + i);
+        size_t n = text_char_len((const unsigned char *)s + i, SIZE_MAX);
         if (to != i)
             memmove(s + to, s + i, n);
         to += n;

@@ -5,6 +5,9 @@
 
 #include <stddef.h>
 
+// Bytes of the UTF-8 character at s, of which so many are left (SIZE_MAX: it ends with a NUL); 0: it is none,
+// that is too long for its value, a surrogate, beyond U+10FFFF or cut off (RFC 3629).
+size_t text_char_len(const unsigned char *s, size_t left);
 // How many bytes of s to keep, max at most, so that no half a character is left at the end. Where no
 // character begins within the last four bytes it is no UTF-8, and is cut at max.
 size_t text_cut(const char *s, size_t max);
